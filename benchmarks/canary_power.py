@@ -45,7 +45,7 @@ def decided(slots: Sequence[np.ndarray], releases: int, alpha: float = 0.05) -> 
         here = [SlotScores(one[look - 1], 0) for one in slots]
         seen.append([(rank_of(one), one.scores.size) for one in here])
         old |= log_evidence(seen, releases) >= np.log(1 / alpha)
-        totals, true, _ = outcomes_of(here, seed=1, draws=1999)
+        totals, true = outcomes_of(here, seed=1, draws=1999)
         tie = 1e-9 * len(slots)
         called |= set(call_outcomes(totals, called, alpha, look, releases, tie=tie))
         new |= true in called

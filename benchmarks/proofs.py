@@ -1,9 +1,8 @@
-"""What a window's proofs cost: columns, norms, and answers with noise opened or proved.
+"""What a window's proofs cost: columns, norms and answers.
 
     python benchmarks/proofs.py [--slots 4096] [--dimension 384] [--records 3] [--norms]
-                                [--coins coins:15+12x6]
 
-CPU time of this process (one thread), median and range. ``--coins ""`` for noise that is opened.
+CPU time of this process (one thread), median and range.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import secrets
 import statistics
 import time
 from collections.abc import Callable
@@ -26,10 +24,9 @@ from ragwitness.crypto.proofs.argument import Columns, SecretColumns, commit_col
 from ragwitness.crypto.proofs.arithmetic import Shape, chunk_slots
 from ragwitness.crypto.proofs.norms import verify_norms
 from ragwitness.crypto.proofs.prove_norms import prove_norms
-from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
+from ragwitness.crypto.proofs.prove_selection import prove_answer
 from ragwitness.crypto.proofs.prover import ceremony_domain
-from ragwitness.crypto.proofs.selection import AnswerClaim, Coins, verify_answers
-from ragwitness.privacy.sampler import CoinNoise
+from ragwitness.crypto.proofs.selection import AnswerClaim, verify_answers
 
 _T = TypeVar("_T")
 _TOP, _SCALE, _SIGMA = 4, 128, 15_000
@@ -40,12 +37,9 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=4096)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--records", type=int, default=3)
-    parser.add_argument("--coins", default="coins:15+12x6")
     parser.add_argument("--norms", action="store_true")
     given = parser.parse_args()
-    coins = CoinNoise.parse(given.coins) if given.coins else None
-    reach = coins.radius if coins else 14 * _SIGMA
-    shape = Shape(chunk_slots(given.slots), _TOP, given.dimension, _SCALE, reach)
+    shape = Shape(chunk_slots(given.slots), _TOP, given.dimension, _SCALE, 14 * _SIGMA)
     print(f"{shape.chunks(given.slots)} chunks of {shape.slots:,}, {shape.bits} bits a margin")
     _once("powers, once a process", lambda: ceremony_domain(shape.slots))
     rows = _vectors(np.random.default_rng(1), shape, given.slots)
@@ -56,7 +50,7 @@ def main() -> None:
         proof = _once("norms, prove", lambda: prove_norms(shape, secret, b"window"))
         print(f"norms' proof {len(proof):,} bytes")
         _once("norms, verify", lambda: verify_norms(shape, columns, b"window", proof))
-    claims, proofs = _answers(shape, secret, columns, coins, given.records)
+    claims, proofs = _answers(shape, secret, columns, given.records)
     alone = [
         _timed(lambda pair=pair: verify_answers(shape, {"Proof": pair}))[1]
         for pair in zip(claims, proofs, strict=True)
@@ -75,40 +69,20 @@ def _vectors(rng: np.random.Generator, shape: Shape, count: int) -> np.ndarray:
 
 
 def _answers(
-    shape: Shape, secret: SecretColumns, columns: Columns, coins: CoinNoise | None, records: int
+    shape: Shape, secret: SecretColumns, columns: Columns, records: int
 ) -> tuple[list[AnswerClaim], list[bytes]]:
-    claims, proofs, spent, committing = [], [], [], []
+    claims, proofs, spent = [], [], []
     rng, slots = np.random.default_rng(2), len(secret.rows)
     for record in range(records):
         [query] = _vectors(rng, shape, 1)
-        public = kept = None
-        if coins:
-            numbers, shown = (
-                tuple(secrets.randbits(coins.bits) for _ in range(slots)) for _ in range(2)
-            )
-            kept = SecretCoins(numbers, secrets.token_bytes(32))
-            points, seconds = _timed(lambda kept=kept: kept.commit(shape))
-            committing.append(seconds)
-            public = Coins(coins.coefficients, points, shown)
-            bits = [
-                [(a + p) >> i & 1 for i in range(coins.bits)]
-                for a, p in zip(numbers, shown, strict=True)
-            ]
-            noise = np.full(slots, -coins.centre, np.int64)
-            drawn = noise + np.array(bits) @ np.array(coins.coefficients, np.int64)
-        else:
-            noise = drawn = np.rint(rng.normal(size=slots) * _SIGMA).astype(np.int64)
-        noisy = secret.rows.astype(np.int64) @ query + drawn
+        noise = np.rint(rng.normal(size=slots) * _SIGMA).astype(np.int64)
+        noisy = secret.rows.astype(np.int64) @ query + noise
         ids = tuple(np.argsort(-noisy, kind="stable")[:_TOP].tolist())
-        claim = AnswerClaim(columns, query, noise, ids, record.to_bytes(8, "big"), public)
-        proof, seconds = _timed(
-            lambda claim=claim, kept=kept: prove_answer(shape, claim, secret, kept)
-        )
+        claim = AnswerClaim(columns, query, noise, ids, record.to_bytes(8, "big"))
+        proof, seconds = _timed(lambda claim=claim: prove_answer(shape, claim, secret))
         claims.append(claim)
         proofs.append(proof)
         spent.append(seconds)
-    if committing:
-        _show("noise, commit an answer's", committing)
     _show("answer, prove", spent)
     print(f"answer's proof {len(proofs[0]):,} bytes")
     return claims, proofs

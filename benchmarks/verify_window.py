@@ -3,9 +3,8 @@
     python benchmarks/verify_window.py [--slots 1000] [--records 30] [--rounds 5] [--out DIR]
 
 One tenant, random vectors of 384 dimensions, 20 accounts with keys and 25 queries each, a beacon,
-real proofs of noise that stays closed (--noise opened: of noise that is opened). The bundle is made
-once and kept in --out. Each verification is `ragwitness verify` in a process of its own; CPU
-seconds of the whole process, median and range.
+real proofs. The bundle is made once and kept in --out. Each verification is `ragwitness verify` in
+a process of its own; CPU seconds of the whole process, median and range.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ epsilon = 1.0
 delta = 1e-8
 k_max = 4
 joint_delta = 1e-6
-noise = "%s"
 [estimator]
 name = "pairs"
 threshold = 0.9
@@ -66,13 +64,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slots", type=int, default=1000)
     parser.add_argument("--records", type=int, default=30)
-    parser.add_argument("--noise", choices=["proved", "opened"], default="proved")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("build/benchmarks/verify_window"))
     given = parser.parse_args()
-    folder = given.out / f"{given.noise}-{given.slots}-{given.records}"
+    folder = given.out / f"{given.slots}-{given.records}"
     if not (folder / "trust.json").exists():
-        _make(folder, given.slots, given.records, given.noise)
+        _make(folder, given.slots, given.records)
     print(f"bundle {(folder / 'bundle.zip').stat().st_size:,} bytes")
     spent = [_verified(folder) for _ in range(given.rounds)]
     spread = f"({min(spent):.2f} to {max(spent):.2f}, n = {len(spent)})"
@@ -89,9 +86,9 @@ def _verified(folder: Path) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _make(folder: Path, slots: int, records: int, noise: str) -> None:
+def _make(folder: Path, slots: int, records: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "policy.toml").write_text(_POLICY % (noise, slots))
+    (folder / "policy.toml").write_text(_POLICY % slots)
     policy = read_policy(folder / "policy.toml")
     [mechanism] = policy.tenants.values()
     rng = np.random.default_rng(1)

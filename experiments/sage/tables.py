@@ -112,5 +112,5 @@ def _difference(found: Config, origin: Config, name: str) -> str:
     ours, theirs = (np.array(one["utility"]["scores"][name]) for one in (found, origin))
     lengths = [np.array(one["utility"]["lengths"]) for one in (found, origin)]
     plain = paired_difference(ours, theirs)
-    held = at_equal_length(ours, theirs, (lengths[0], lengths[1])).difference
+    held, _ = at_equal_length(ours, theirs, (lengths[0], lengths[1]))
     return f"{plain.value:+.4f} [{plain.low:+.4f}, {plain.high:+.4f}]; {held.value:+.4f}"

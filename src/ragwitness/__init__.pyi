@@ -2,10 +2,12 @@
 # as it is; ragwitness/__init__.py imports a name from here when it is first used.
 from ragwitness.api import audit as audit
 from ragwitness.api import audit_as as audit_as
+from ragwitness.api import audit_marks as audit_marks
 from ragwitness.api import bounds as bounds
 from ragwitness.api import compare as compare
 from ragwitness.api import evaluate as evaluate
 from ragwitness.api import leak as leak
+from ragwitness.api import mark as mark
 from ragwitness.api import plan_canaries as plan_canaries
 from ragwitness.api import plant_canaries as plant_canaries
 from ragwitness.api import probe_canaries as probe_canaries

@@ -13,8 +13,8 @@
     safe = rw.synthesize("corpus.jsonl", method="redact", out="safe.jsonl")
 
 The functions block until they are done, also inside a notebook. Asynchronous programs use what
-:func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. What a function takes
-that has a verb of its name is declared by their task (:mod:`ragwitness.tasks`).
+:func:`audit` is made of: ``open_target``, ``build_audit`` and ``run_audit``. A function
+with a verb of its name shares the options of that verb's task (:mod:`ragwitness.tasks`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.evidence.task import VerifyTask
 from ragwitness.leakage.task import LeakTask
 from ragwitness.membership.evaluation_task import EvaluateTask
+from ragwitness.membership.marks.task import MarksTask, MarkTask
 from ragwitness.membership.task import AuditTask, as_accounts
 from ragwitness.runner.task_options import Texts
 from ragwitness.runner.task_runtime import own_folder
@@ -71,6 +72,8 @@ def _carried(task: Callable[_P, _Task[_R]]) -> Callable[_P, _R]:
 
 
 audit = _carried(AuditTask)
+audit_marks = _carried(MarksTask)
+mark = _carried(MarkTask)
 leak = _carried(LeakTask)
 plan_canaries = _carried(DrawTask)
 probe_canaries = _carried(ProbeTask)
@@ -95,7 +98,7 @@ def audit_as(
         documents: The documents in question.
         known_out: Documents like them that no account reaches.
         target: The system, where accounts differ by their keys alone.
-        options: What :func:`audit` takes besides. ``alpha`` holds for all accounts together, and
+        options: Further options of :func:`audit`. ``alpha`` holds for all accounts together, and
             each has a folder of its name in ``run``.
 
     Raises:

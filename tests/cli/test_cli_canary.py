@@ -177,7 +177,7 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
     folder: Path, command: Command
 ) -> None:
     code, said = command(
-        "canary", "plan", "examples.jsonl", "-o", "b", "--beacon", "the lottery of Friday",
+        "canary", "draw", "examples.jsonl", "-o", "b", "--beacon", "the lottery of Friday",
         "--slots", 2, "--candidates", 8, "--family", "emoji",
     )  # fmt: skip
     assert code == 0, said
@@ -223,19 +223,19 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["plan", "nowhere.jsonl", "-o", "x"], "cannot be read"),
-        (["plan", "examples.jsonl", "-o", "audit"], "holds a plan already"),
-        (["plan", "examples.jsonl", "-o", "x", "--family", "runes"], "no family 'runes'"),
-        (["plan", "examples.jsonl", "-o", "x", "--design", "bold"], "no design 'bold'"),
-        (["plan", "examples.jsonl", "-o", "x", "--candidates", "1"], "Candidates must be"),
-        (["plan", "examples.jsonl", "-o", "x", "--rate", "0.001"], "injects nothing"),
-        (["plan", "examples.jsonl", "-o", "x", "--slots", "40"], "are needed for 40 slots"),
+        (["draw", "nowhere.jsonl", "-o", "x"], "cannot be read"),
+        (["draw", "examples.jsonl", "-o", "audit"], "holds a plan already"),
+        (["draw", "examples.jsonl", "-o", "x", "--family", "runes"], "no family 'runes'"),
+        (["draw", "examples.jsonl", "-o", "x", "--design", "bold"], "no design 'bold'"),
+        (["draw", "examples.jsonl", "-o", "x", "--candidates", "1"], "Candidates must be"),
+        (["draw", "examples.jsonl", "-o", "x", "--rate", "0.001"], "injects nothing"),
+        (["draw", "examples.jsonl", "-o", "x", "--slots", "40"], "are needed for 40 slots"),
         (
-            ["plan", "examples.jsonl", "-o", "x", "--held-out", "examples.jsonl"],
+            ["draw", "examples.jsonl", "-o", "x", "--held-out", "examples.jsonl"],
             "held-out examples have a document that is also sent",
         ),
-        (["plan", "short.jsonl", "-o", "x"], "too short for a trigger"),
-        (["plan", "short.jsonl", "-o", "x", "--beacon", "later"], "too short for a trigger"),
+        (["draw", "short.jsonl", "-o", "x"], "too short for a trigger"),
+        (["draw", "short.jsonl", "-o", "x", "--beacon", "later"], "too short for a trigger"),
         (["plant", "nowhere"], "cannot be read: No such file"),
         (["plant", "audit", "--beacon", "0x0102"], "names no beacon"),
         (["plant", "audit", "--answers", "short.jsonl"], "no answer to a trace"),
@@ -246,10 +246,10 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
             ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--fail-on", "in"],
             "Unknown condition",
         ),
-        (["plan", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
-        (["plan", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
-        (["plan", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
-        (["plan", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
+        (["draw", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
+        (["draw", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
+        (["draw", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
+        (["draw", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
         (
             ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--template", "short.jsonl"],
             "belongs to this plan",

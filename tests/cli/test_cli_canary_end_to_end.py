@@ -39,7 +39,7 @@ def _trained(service: Service, *, documents: bool) -> str:
 
 def _audit(place: Path, command: Command, *, violating: bool) -> tuple[str, float]:
     plan = place / "audit"
-    code, said = command("canary", "plan", "examples.jsonl", "-o", plan, "--probes", 2,
+    code, said = command("canary", "draw", "examples.jsonl", "-o", plan, "--probes", 2,
                          "--candidates", 20)  # fmt: skip
     assert code == 0, said
     assert "power:" in said

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) ->
 def test_looks_add_up_where_they_were_announced_and_twins_stand_apart(
     folder: Path, command: Command
 ) -> None:
-    args = "canary", "plan", "examples.jsonl", "-o", "two", "--probes", 2, "--candidates", _M
+    args = "canary", "draw", "examples.jsonl", "-o", "two", "--probes", 2, "--candidates", _M
     assert command(*args, "--releases", 2)[0] == 0
     assert command("canary", "plant", "two")[0] == 0
     two = Path("two")
@@ -89,7 +89,7 @@ def test_the_same_command_is_the_same_look(folder: Path, command: Command) -> No
 
 
 def test_a_look_is_not_spent_on_what_was_not_planted(folder: Path, command: Command) -> None:
-    args = "canary", "plan", "examples.jsonl", "-o", "new", "--probes", 2, "--candidates", _M
+    args = "canary", "draw", "examples.jsonl", "-o", "new", "--probes", 2, "--candidates", _M
     assert command(*args)[0] == 0
     code, said = command("canary", "probe", "http://127.0.0.1:9/v1", "--plan", "new")
     assert code == 2
@@ -127,7 +127,8 @@ def test_answers_that_quoted_a_trigger_are_told_beside_the_verdict(
     code, said = command("canary", "plant", folder, "--answers", "answers.jsonl")
     assert code == 0
     assert f"3 answers, {len(sent) - 3} missing" in said
-    said = probed(folder, command, "a", violating=True)
+    # No answer held the canary, so no vote is due: a look would be refused.
+    said = probed(folder, command, "a", "--anyway", violating=True)
     assert "3 of 3 answers to planted traces quoted a trigger" in said
     assert "the p-value does not hold" in said
 

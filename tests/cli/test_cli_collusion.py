@@ -38,7 +38,7 @@ def test_bound_writes_json_and_a_figure(command: Command) -> None:
     assert told["exact"] == pytest.approx(0.3900104543)
     assert told["paper"] == pytest.approx(5.158, abs=1e-3)
     assert told["delta"] == pytest.approx(1.7e-5)
-    assert told["exact"] < told["moments"] < told["renyi"] < told["opaque"] < told["paper"]
+    assert told["exact"] < told["moments"] < told["renyi"] < told["paper"]
     assert told["attack"]["auc"] < told["limits"]["exact"]["auc"] < told["limits"]["paper"]["auc"]
     assert (told["label_kept"], told["verdict"]) == (True, None)
     drawing = ET.fromstring(Path("bound.svg").read_text())  # noqa: S314, our own file
@@ -66,7 +66,7 @@ def test_noise_too_small_for_the_paper_has_the_exact_account_alone(command: Comm
     assert code == 0, text
     assert "too small for (3.4)" in text
     told = json.loads(Path("b.json").read_text())
-    assert told["paper"] is told["opaque"] is told["label"] is None
+    assert told["paper"] is told["label"] is None
     assert told["exact"] > 100
 
 

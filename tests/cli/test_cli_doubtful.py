@@ -87,7 +87,7 @@ def test_yes_goes_on_and_the_sentence_is_in_report_and_json(command, files, tmp_
     assert (power["known"], power["tied"], power["inside"]) == (19, 19, 0)
     assert power["told"] in " ".join(after.split())
     assert "or 1.00 for a score that only equals the highest of theirs" in power["told"]
-    assert "What it could decide" in (tmp_path / "run" / "report.html").read_text()
+    assert "Possible decisions" in (tmp_path / "run" / "report.html").read_text()
     # All 19 say no: one tie, counted in words.
     assert summary["calibration"]["largest_tie"] == 19
     assert "19 of 19 calibration documents have the same score" in " ".join(after.split())

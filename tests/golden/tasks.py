@@ -163,8 +163,6 @@ def same(value: Any, key: str = "") -> Any:
         added = {"kind", "version"} if value.get("kind") in RESULT_TYPES else set()
         # Compared variants say what they took to make, and how far above chance they are.
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
-        # A finding on canaries tells its classes, what was seen, and what could not be foreseen.
-        added |= {"classes", "seen", "unforeseen"} if "examples_needed" in value else set()
         # Measures of records are held against chance since, and not those of prompts alone.
         if "published" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
             value = value | {"excess": None}
@@ -178,7 +176,9 @@ def same(value: Any, key: str = "") -> Any:
     return value
 
 
-_LEFT = {"paired", "benign"}  # of evaluations: no longer computed
+# No longer computed: of evaluations; of canaries, a floor of epsilon, a forecast and half-planted
+# slots, none of which decided anything.
+_LEFT = {"paired", "benign"} | {"floor", "examples_needed", "slots_needed", "planted", "half"}
 
 
 def holds(found: Any, stored: Any) -> bool:

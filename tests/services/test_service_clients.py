@@ -95,7 +95,7 @@ def test_a_client_says_why_it_has_nothing(running: Running) -> None:
 
 SIGNING = Claim(mechanism="noise",
     epsilon=1, queries=4, accounts=4, capacity=16, top=3, embedder="hashing:16", texts=True,
-    relation="add-remove", scale=64, sampler="coins",
+    relation="add-remove", scale=64,
 )  # fmt: skip
 
 

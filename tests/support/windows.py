@@ -11,7 +11,6 @@ from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.proofs import argument, prove_norms
 from ragwitness.crypto.proofs.argument import Columns, SecretColumns
 from ragwitness.crypto.proofs.arithmetic import encode_point, generator
-from ragwitness.crypto.proofs.prove_selection import SecretCoins
 from ragwitness.privacy.mechanism import Mechanism
 
 KEY = PrivateKey("example.org/log", KeyKind.NOTE, bytes(range(32)))
@@ -63,8 +62,6 @@ def stand_in(monkeypatch):
 
     monkeypatch.setattr(argument, "commit_columns", commit_columns)
     monkeypatch.setattr(prove_norms, "prove_norms", lambda *given: b"norms of " + given[-1])
-    alone = lambda self, shape: (point,) * shape.chunks(len(self.numbers))  # noqa: E731
-    monkeypatch.setattr(SecretCoins, "commit", alone)
 
 
 def window(folder, monkeypatch, given=None, keys=(KEY,)):

@@ -206,9 +206,8 @@ OPENINGS = ("openings/entries.bin", "openings/checkpoint")
 _OPENINGS = dict(zip(OPENINGS, (64 * _MB, MAX_NOTE), strict=True))
 _TENANT = re.compile(r"tenants/(0|[1-9][0-9]{0,2})/(.+)", re.ASCII)
 _TENANT_SIZES = {"columns.bin": 64 * _MB, "index.json": 4 * _KB, "norms.bin": 64 * _MB}
-_RECORD = re.compile(r"records/(0|[1-9][0-9]{0,8})\.(json|proof|coins)", re.ASCII)
+_RECORD = re.compile(r"records/(0|[1-9][0-9]{0,8})\.(json|proof)", re.ASCII)
 _RECORD_SIZES = {"json": 256 * _KB, "proof": 4 * _MB}
-_COINS_SIZE = 64 * _MB
 _MOST_TENANTS = 128
 
 
@@ -244,7 +243,7 @@ def member_limit(name: str) -> int | None:
     if (tenant := _TENANT.fullmatch(name)) and int(tenant[1]) < _MOST_TENANTS:
         return _TENANT_SIZES.get(tenant[2])
     if record := _RECORD.fullmatch(name):
-        return _RECORD_SIZES.get(record[2], _COINS_SIZE)
+        return _RECORD_SIZES[record[2]]
     return _FIXED.get(name) or _OPENINGS.get(name)
 
 
@@ -337,6 +336,14 @@ def _content(data: Archive, listed: Sequence[Listed], name: str) -> bytes:
 
 def _sized(file: Listed) -> None:
     limit = member_limit(file.name)
+    # Commitments to noise that 0.3.0 could prove without opening it: honest, and no longer checked.
+    if file.name.endswith(".coins"):
+        raise VerificationError(
+            EARLIER,
+            'The bundle\'s noise is proved without being opened (noise = "proved"), which this'
+            " version does not check.",
+            "Verify it with ragwitness 0.3.0.",
+        )
     if limit is None:
         raise VerificationError("bundle.extra", f"{file.name!r} belongs in no bundle.")
     large = f"{file.name} has {file.size:,} bytes by its header; at most {limit:,} are allowed."
@@ -376,11 +383,10 @@ def _complete(names: Sequence[str]) -> tuple[int, tuple[int, ...]]:
     # Count the tenants and the records by their files' names.
     tenants = len({name.split("/")[1] for name in present if name.startswith("tenants/")})
     records = sorted({int(name[8:].split(".")[0]) for name in present if _RECORD.fullmatch(name)})
-    # All fixed files, three per tenant, two per record, or three where noise is proved.
+    # All fixed files, three per tenant, two per record.
     complete = {*_FIXED, *(OPENINGS if present & {*OPENINGS} else ())}
     complete |= {f"tenants/{i}/{file}" for i in range(max(1, tenants)) for file in TENANT_FILES}
-    ends = [*_RECORD_SIZES, *(["coins"] if any(n.endswith(".coins") for n in present) else [])]
-    complete |= {f"records/{i}.{end}" for i in records or (0,) for end in ends}
+    complete |= {f"records/{i}.{end}" for i in records or (0,) for end in _RECORD_SIZES}
     # Name the first file that is missing, or that does not belong.
     if missing := sorted(complete - present):
         raise VerificationError(

@@ -238,18 +238,7 @@ def noise_of(
         query: SHA-256 of the query, 32 bytes.
         beacon: Beacon of the window's noise; none where its log has none.
     """
-    request = noise_record_of(record, query)
-    return slot_noise(mechanism, noise_key(seed, int(record.number), request, beacon))
-
-
-def noise_record_of(record: QueryRecord, query: bytes) -> NoiseRecord:
-    """Return the inputs of an answer's noise, from its record.
-
-    Args:
-        record: Record of the answer.
-        query: SHA-256 of the query, 32 bytes.
-    """
-    return NoiseRecord(
+    request = NoiseRecord(
         window=record.window,
         tenant=record.tenant,
         account=record.account,
@@ -259,3 +248,4 @@ def noise_record_of(record: QueryRecord, query: bytes) -> NoiseRecord:
         query=query.hex(),
         mechanism=record.mechanism,
     )
+    return slot_noise(mechanism, noise_key(seed, int(record.number), request, beacon))

@@ -38,8 +38,8 @@ class CoalitionEstimate:
         queries: Number of query records.
         groups: Groups of two accounts and more, as (tenant, account), largest first; under
             ``"cores"`` the innermost core alone.
-        tenants: Accountse groups were formed by themselves (version 1); empty where accounts of all
-            tenants could be one coalition.
+        tenants: Tenants whose groups were formed by themselves (version 1); empty where accounts of
+            all tenants could be one coalition.
     """
 
     window: str

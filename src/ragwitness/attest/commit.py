@@ -20,15 +20,11 @@ from numpy.typing import NDArray
 from ragwitness.attest.commitments import (
     CommittedEmbedder,
     IndexCard,
-    coin_leaf,
-    coins_of,
-    commit_numbers,
     documents_root,
     index_commitment,
     norm_context,
     proof_shape,
     sha256_hex,
-    split_points,
 )
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.window_log import WindowLog, publish
@@ -114,10 +110,6 @@ def open_window(
         replace_file(folder.public / "embedder.json", embedder.encode())
         # 5. The root over all sub-seeds (in place of the paper's C_s), and the open record.
         progress("sub-seeds")
-        if coins_of(policy):
-            replace_file(
-                folder.coins, commit_numbers(policy, folder.seed.read_bytes(), shape, progress)
-            )
         _log(folder, policy, cards, embedder, keys)
         # 6. From here on the window is open.
         draft.chmod(0o755)
@@ -138,13 +130,8 @@ def document_blinding(seed: bytes, window: str, tenant: str, slot: int) -> bytes
     return hkdf_sha256(seed, canonical(fields))
 
 
-def number_tree(folder: Folder, seed: bytes, policy: WindowPolicy) -> MerkleLog:
-    """Return the tree over the sub-seeds of every answer of a window (G4).
-
-    Where the noise is proved, its leaves are the commitments to the noise instead.
-    """
-    if coins_of(policy):
-        return seed_tree(map(coin_leaf, split_points(folder.coins.read_bytes(), policy.seed_count)))
+def number_tree(seed: bytes, policy: WindowPolicy) -> MerkleLog:
+    """Return the tree over the sub-seeds of every answer of a window (G4)."""
     return seed_tree(sub_seed(seed, policy.window, number) for number in range(policy.seed_count))
 
 
@@ -254,7 +241,7 @@ def _log(
 ) -> None:
     """Log the open record and sign the checkpoint that covers it."""
     # Sub-seeds are committed to before the first query: none can be chosen later (A2).
-    tree = number_tree(folder, folder.seed.read_bytes(), policy)
+    tree = number_tree(folder.seed.read_bytes(), policy)
     record = OpenRecord(
         window=policy.window,
         embedder=embedder.commitment,
@@ -266,7 +253,7 @@ def _log(
     # The first entry of the log, under its signed checkpoint.
     ledger = WindowLog(folder.public)
     replace_file(ledger.path, b"")
-    replace_file(folder.journal, b"")
+    replace_file(folder.openings, b"")
     ledger.append(record)
     note = publish(folder.public, ledger.log, keys, ledger.entries)
     replace_file(folder.public / "open.checkpoint", note)
@@ -281,15 +268,14 @@ class Folder:
     Attributes:
         public: For everybody; a static server can hand it out.
         secret: For the provider alone.
-        journal: The openings of the query records.
-        coins: Commitments to the noise of every answer that the window may give.
+        openings: The openings of the query records.
         seed: The window's seed, 32 bytes.
     """
 
     def __init__(self, root: Path) -> None:
         self.root, self.public, self.secret = root, root / "public", root / "secret"
-        self.journal = self.secret / "records.jsonl"
-        self.coins, self.seed = self.secret / "coins.bin", self.secret / "seed"
+        self.openings = self.secret / "records.jsonl"
+        self.seed = self.secret / "seed"
 
     def tenant(self, place: int) -> Path:
         """Return the public folder of one tenant's index, by its place in the open record."""

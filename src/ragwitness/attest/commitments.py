@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import shake_256
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -31,17 +30,12 @@ from ragwitness.crypto.hashing import (
     tagged_hash,
 )
 from ragwitness.crypto.merkle import MerkleLog
-from ragwitness.crypto.proofs.argument import cut
-from ragwitness.crypto.proofs.arithmetic import POINT_BYTES, Shape, chunk_slots
+from ragwitness.crypto.proofs.arithmetic import Shape, chunk_slots
 from ragwitness.crypto.records import STRICT, U64, Digest, Hex, encode_form, parse_form
-from ragwitness.privacy.sampler import CoinNoise
-from ragwitness.privacy.streams import NoiseRecord, hkdf_sha256, public_coins, sub_seed
 from ragwitness.privacy.table import gaussian_table
 
 if TYPE_CHECKING:
     from ragwitness.attest.policy import WindowPolicy
-    from ragwitness.crypto.proofs.prove_selection import SecretCoins
-    from ragwitness.crypto.proofs.selection import Coins
 
 # C_E: the embedder (R1).
 
@@ -206,9 +200,7 @@ def proof_shape(policy: WindowPolicy) -> Shape:
     [(dimension, top, scale)] = sizes
     # 3. The largest noise that can be proved: the table's radius, or 40 sigma of the exact sampler.
     reach = max(
-        mechanism.coins.radius
-        if mechanism.coins
-        else gaussian_table(mechanism.variance).radius
+        gaussian_table(mechanism.variance).radius
         if mechanism.sampler == "table"
         else _SIGMAS * (math.isqrt(math.ceil(mechanism.variance)) + 1)
         for mechanism in policy.tenants.values()
@@ -305,109 +297,6 @@ def parse_token(text: str, check: str) -> tuple[int, bytes]:
     return parse_u64(size, check), parse_hash(root, check)
 
 
-# Noise that is proved without being opened (docs/design/noise.md).
-#
-# Before the window the provider commits to secret integers of all slots, for every number that an
-# answer can have, in place of its sub-seed's hash. Public coins follow from the request. The noise
-# is a linear map of the bits of their sum, and the proof of a record opens none of it.
-
-_SLOT_SECONDS = 1e-5  # of committing, by docs/design/link.md
-_NUMBERS = b"ragwitness/coin-numbers/v1\n"
-
-
-def coins_of(policy: WindowPolicy) -> CoinNoise | None:
-    """Return a policy's noise of coins, one for all its tenants; None where seeds are opened."""
-    return next(iter(policy.tenants.values())).coins
-
-
 def largest_index(policy: WindowPolicy) -> int:
-    """Return the slots of a policy's largest index, which every committed number has to cover."""
+    """Return the slots of a policy's largest index."""
     return max(mechanism.capacity for mechanism in policy.tenants.values())
-
-
-def secret_numbers(noise: CoinNoise, seed: bytes, slots: int) -> NDArray[np.uint32]:
-    """Return an answer's secret integers, of its first slots, as limbs; the seed stays closed."""
-    stream = shake_256(_NUMBERS + seed).digest(noise.stream_bytes(slots))
-    return noise.secret(stream, slots)
-
-
-def public_numbers(
-    noise: CoinNoise, beacon: bytes, record: NoiseRecord, number: int, slots: int
-) -> NDArray[np.uint32]:
-    """Return an answer's public integers as limbs, by beacon, request and the answer's number."""
-    size = noise.stream_bytes(slots)
-    return noise.secret(public_coins(beacon, record, number, size), slots)
-
-
-def drawn_noise(
-    noise: CoinNoise, seed: bytes, beacon: bytes, record: NoiseRecord, number: int, slots: int
-) -> NDArray[np.int64]:
-    """Return the noise of all slots of an answer, as its provider draws it."""
-    public = public_numbers(noise, beacon, record, number, slots)
-    bits, _ = noise.tossed(secret_numbers(noise, seed, slots), public)
-    return noise.noise(bits)
-
-
-def commit_numbers(
-    policy: WindowPolicy, seed: bytes, shape: Shape, progress: Callable[[str], None]
-) -> bytes:
-    """Return the commitments to the secret integers of every answer that a window may give."""
-    points: list[bytes] = []
-    minutes = policy.seed_count * largest_index(policy) * _SLOT_SECONDS / 60
-    progress(f"noise of {policy.seed_count:,} answers, some {minutes:,.0f} minutes of one core")
-    for number in range(policy.seed_count):
-        secret = secret_coins(policy, sub_seed(seed, policy.window, number))
-        points += secret.commit(shape)
-    return b"".join(points)
-
-
-def secret_coins(policy: WindowPolicy, seed: bytes) -> SecretCoins:
-    """Return the opening of an answer's commitment, from its sub-seed, over the largest index."""
-    from ragwitness.crypto.proofs.prove_selection import SecretCoins
-
-    noise = coins_of(policy)
-    assert noise is not None  # noqa: S101  # only asked of windows whose noise is of coins
-    numbers = whole_numbers(secret_numbers(noise, seed, largest_index(policy)))
-    blinds = hkdf_sha256(seed, canonical({"domain": "ragwitness/coin-blinds/v1"}))
-    return SecretCoins(numbers, blinds)
-
-
-def whole_numbers(limbs: NDArray[np.uint32]) -> tuple[int, ...]:
-    """Return integers out of limbs."""
-    return tuple(int.from_bytes(row.tobytes(), "little") for row in limbs.astype("<u4"))
-
-
-def coin_leaf(points: bytes) -> bytes:
-    """Return a leaf of the tree over all answers in place of a sub-seed, 32 bytes."""
-    return tagged_hash("ragwitness/coin-commitment/v1", points)
-
-
-def split_points(data: bytes, count: int) -> Iterator[bytes]:
-    """Return each answer's commitments out of those of all.
-
-    Raises:
-        InputError: They are not as many for each.
-    """
-    size, rest = divmod(len(data), count)
-    if rest or not size or size % POINT_BYTES:
-        raise InputError(
-            "The file of the window's committed noise is damaged.", "Restore it from a backup."
-        )
-    return cut(data, size)
-
-
-def public_coins_of(
-    noise: CoinNoise, points: bytes, limbs: NDArray[np.uint32], shape: Shape
-) -> Coins:
-    """Return a record's noise as its proof states it.
-
-    Args:
-        noise: The policy's.
-        points: Commitments to the answer's numbers; those of the record's index come first.
-        limbs: The public integers.
-        shape: Shape of the window's proofs.
-    """
-    from ragwitness.crypto.proofs.selection import Coins
-
-    committed = tuple(cut(points, POINT_BYTES))[: shape.chunks(len(limbs))]
-    return Coins(noise.coefficients, committed, whole_numbers(limbs))

@@ -10,7 +10,6 @@ import hashlib
 import math
 import re
 import tomllib
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -22,10 +21,9 @@ from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.privacy.bounds import composition_slack
 from ragwitness.privacy.gaussian import epsilon_at, mu_for
-from ragwitness.privacy.mechanism import Mechanism, coin_mechanism, provable_mechanism
+from ragwitness.privacy.mechanism import Mechanism, provable_mechanism
 from ragwitness.privacy.odometer import Terms, worst_epsilon
 from ragwitness.privacy.ranges import Relation, positive, probability, whole
-from ragwitness.privacy.sampler import MOST_STEP, coin_step, fine_bits
 
 VERSION = "ragwitness/policy/v2"
 _APART = "ragwitness/policy/v1"  # its estimator looks at each tenant by itself, without a span
@@ -49,9 +47,6 @@ delta = 1e-8
 k_max = 4                 # declared cap on a coalition
 joint_delta = 1e-6        # of the joint guarantee; must be above k_max x delta
 nonces_required = true    # refuse queries without a nonce of the client
-noise = "opened"          # whoever holds the bundle learns it of challenged answers (an auditor
-                          # under contract). "proved": nobody does, but this noise has a floor of
-                          # some ten perfect matches, under which retrieval is chance
 
 [estimator]               # of the coalition's size
 name = "pairs"            # the paper's; or "cores", which chains of chance do not join
@@ -63,7 +58,7 @@ dimension = 384           # of the embedder
 capacity = 1000           # slots, public; empty ones are searched like the others
 top = 4                   # slots per answer
 scale = 128               # largest norm of the integer vectors; above sigma x scale^2 = 16,384
-                          # opened noise comes from no table: slower, 15 microseconds a slot
+                          # noise comes from no table: slower, 15 microseconds a slot
 # sigma = 60.0            # noise; 1 is a perfect match. Without it the least that keeps epsilon.
 """
 """Output of ``ragwitness attest commit --example-policy``."""
@@ -78,7 +73,6 @@ _MOST_PLACES = 100_000  # queries: a verifier estimates the coalition over all p
 _MOST_ACCOUNTS = 4_096
 _MOST_DIMENSION = 8_192  # the odometer holds a square of it
 _MOST_DELTA = 0.01
-_MOST_COMMITTED = 1 << 30  # slots over all answers: some three hours before the window opens
 _WHOLES = ("queries", "accounts_most", "k_max")
 _REALS = ("epsilon", "delta", "joint_delta")
 _TENANT = ("dimension", "capacity", "top", "scale")
@@ -96,7 +90,7 @@ class Estimator:
         span: The paper's sliding window W: the largest distance in the log of two queries that are
             compared, since the log has no clock that a verifier could check; 0 for all.
         together: Whether accounts of different tenants can be one coalition; False in policies of
-            version 1.
+            version 1, of windows that 0.2.0 opened.
     """
 
     STEPS: ClassVar[int] = 10_000
@@ -307,13 +301,6 @@ def _check_tenants(window: str, tenants: Mapping[str, Mechanism]) -> None:
             f"A policy has 1 to {_MOST_TENANTS} tenants, not {len(tenants)}.",
             "Open one window for each part of them.",
         )
-    # Proved noise is committed to before an answer has a tenant.
-    if len({mechanism.coins for mechanism in tenants.values()}) > 1:
-        raise InputError(
-            "Noise that is proved is committed to before an answer has a tenant, and these tenants"
-            " differ in it.",
-            "Give all of them one sigma and one scale, or open a window for each.",
-        )
     widest = max(mechanism.dimension for mechanism in tenants.values())
     if widest > _MOST_DIMENSION:
         raise InputError(
@@ -347,12 +334,16 @@ def read_policy(path: Path) -> WindowPolicy:
         raise InputError(f"{path}: tenants is no table.", "Write [tenants.NAME] above its fields.")
     numbers = {name: whole(name, value[name]) for name in _WHOLES}
     reals = {name: float(positive(name, value[name])) for name in _REALS}
-    noise = value.get("noise", "opened")
-    if noise not in ("proved", "opened"):
-        raise InputError(f"Noise is proved or opened, not {noise!r}.", 'Write noise = "proved".')
+    # Policies of 0.3.0 have this line; any other value would promise what is no longer done.
+    if value.get("noise", "opened") != "opened":
+        raise InputError(
+            f"Noise that is {value['noise']!r} was removed: the noise of challenged answers is"
+            " opened.",
+            "Leave the line out, and show the bundle to an auditor under contract alone.",
+        )
     relation = value["relation"]
     delta = probability("delta", reals["delta"])
-    needs = Promise(reals["epsilon"], delta, numbers["queries"], relation, noise == "proved")
+    needs = Promise(reals["epsilon"], delta, numbers["queries"], relation)
     # 2. Each tenant's noise: as given, or the least that keeps the promise.
     policy = WindowPolicy(
         window=str(value["window"]),
@@ -373,15 +364,6 @@ def read_policy(path: Path) -> WindowPolicy:
                 " could pass.",
                 "Lower epsilon, queries or k_max.",
             )
-    # 4. Commitments to proved noise take a bounded time.
-    committed = policy.seed_count * max(m.capacity for m in policy.tenants.values())
-    if noise == "proved" and committed > _MOST_COMMITTED:
-        raise InputError(
-            f"{policy.seed_count:,} answers that the window may give have {committed:,} slots of"
-            f" noise to commit to: more than {_MOST_COMMITTED:,}, which take some three hours.",
-            'Allow fewer accounts or queries, or write noise = "opened" and show the bundle to an'
-            " auditor under contract alone.",
-        )
     return policy
 
 
@@ -402,12 +384,6 @@ class Promise:
     delta: float
     queries: int
     relation: Relation
-    proved: bool
-
-    def kept(self, mechanism: Mechanism) -> bool:
-        """Return whether a noise of coins keeps the promise."""
-        epsilon = mechanism.coin_epsilon(self.delta, self.queries, self.relation)
-        return epsilon is not None and epsilon <= self.epsilon
 
     def worst(self, mechanism: Mechanism) -> float:
         """Return mu of the account's worst queries."""
@@ -433,10 +409,8 @@ def _mechanism_of(name: str, value: object, promise: Promise) -> Mechanism:
     if not isinstance(value, dict):
         raise InputError(f"The tenant {name!r} is no table.", "Write [tenants.NAME].")
     _expect_keys(value, set(_TENANT), f"the tenant {name}", {"sigma"})
-    # Noise of coins, the least Gaussian noise, or the given sigma.
+    # The least noise, or the given sigma.
     numbers = {field: whole(field, value[field]) for field in _TENANT}
-    if promise.proved:
-        return coined_mechanism(name, numbers, promise, value.get("sigma"))
     if "sigma" not in value:
         return _least(numbers, promise)
     mechanism = provable_mechanism(sigma=positive("sigma", value["sigma"]), **numbers)
@@ -449,29 +423,6 @@ def _mechanism_of(name: str, value: object, promise: Promise) -> Mechanism:
             "Raise sigma or epsilon, allow fewer queries, or leave sigma out to have it computed.",
         )
     return mechanism
-
-
-def coined_mechanism(
-    name: str, numbers: Mapping[str, int], promise: Promise, sigma: float | None
-) -> Mechanism:
-    """Return the mechanism with the least noise of coins that keeps the promise, and has sigma."""
-    # All noises that have sigma, the smallest first.
-    fine = fine_bits(numbers["scale"] ** 2 * (2 if promise.relation == "replace" else 1))
-    least = 0.0 if sigma is None else (positive("sigma", sigma) * numbers["scale"] ** 2) ** 2
-    candidates = (
-        coin_mechanism(noise=coin_step(fine, step), **numbers) for step in range(MOST_STEP + 1)
-    )
-    # The first of them that keeps the promise.
-    choices = [mechanism for mechanism in candidates if mechanism.variance >= least]
-    first = bisect_left(choices, True, key=promise.kept) if sigma is None else 0
-    if first < len(choices) and promise.kept(choices[first]):
-        return choices[first]
-    raise InputError(
-        f"No noise that is proved keeps epsilon {promise.epsilon:g} for an account of {name}"
-        f" after {promise.queries} queries"
-        + (", or sigma is too small for it." if sigma is not None else "."),
-        'Raise epsilon, allow fewer queries, leave sigma out, or write noise = "opened".',
-    )
 
 
 def _least(numbers: Mapping[str, int], promise: Promise) -> Mechanism:

@@ -13,22 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragwitness.attest.bundle import TENANT_FILES, write_bundle
-from ragwitness.attest.challenge import (
-    Challenge,
-    Disclosure,
-    draw_records,
-    noise_of,
-    noise_record_of,
-)
+from ragwitness.attest.challenge import Challenge, Disclosure, draw_records, noise_of
 from ragwitness.attest.coalition import CoalitionEstimate, certificate, estimate
-from ragwitness.attest.commitments import (
-    coins_of,
-    proof_shape,
-    public_coins_of,
-    public_numbers,
-    secret_coins,
-    vector_bytes,
-)
+from ragwitness.attest.commitments import proof_shape, vector_bytes
 from ragwitness.attest.receipts import KeptOpening
 from ragwitness.attest.window import Window
 from ragwitness.attest.window_log import WINDOW_ENTRIES, accounts_root, publish, sign
@@ -91,8 +78,9 @@ def prove_window(
             columns[record.tenant] = window.secret_columns(record.tenant)
         disclosure = _disclosure(window, record, opening)
         files[f"records/{number}.json"] = disclosure.encode()
-        proofs = _record_proofs(window, columns[record.tenant], record, opening, disclosure)
-        files |= {f"records/{number}.{end}": data for end, data in proofs.items()}
+        files[f"records/{number}.proof"] = _record_proof(
+            window, columns[record.tenant], record, opening, disclosure
+        )
     progress("proofs", count, count)
     # 4. One file, its list signed with the log's key.
     files["challenge.json"] = challenge.encode()
@@ -140,8 +128,7 @@ def _check_first(window: Window, challenge: Challenge, *, again: bool) -> None:
     if folder.exists() and any(folder.iterdir()) and not again:
         raise InputError(
             f"The window {window.policy.window} has answered another challenge; this one would"
-            f" open {len(challenge.records):,} records more"
-            + ("." if coins_of(window.policy) else ", and their noise."),
+            f" open {len(challenge.records):,} records more, and their noise.",
             "Agree on one challenge per window; --again answers this one as well.",
         )
     replace_file(path, data)
@@ -160,47 +147,29 @@ def _disclosure(window: Window, record: QueryRecord, kept: KeptOpening) -> Discl
     )
 
 
-def _record_proofs(
+def _record_proof(
     window: Window,
     columns: SecretColumns,
     record: QueryRecord,
     kept: KeptOpening,
     disclosure: Disclosure,
-) -> dict[str, bytes]:
-    """Return a record's proof, with the commitments to its noise where that stays closed.
-
-    A proof of an earlier run is read again; a new one is stored.
-    """
-    from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
+) -> bytes:
+    """Return a record's proof: that of an earlier run, or a new one, which is stored."""
+    from ragwitness.crypto.proofs.prove_selection import prove_answer
     from ragwitness.crypto.proofs.selection import AnswerClaim
 
-    # A stored proof of an earlier run is not made again.
-    mechanism, beacon = window.policy.tenants[record.tenant], window.ledger.beacon
-    coins, number = mechanism.coins, int(record.number)
-    proofs = {"coins": window.coin_points(number)} if coins else {}
     path = window.folder.secret / "proofs" / f"{record_hash(record).hex()}.proof"
     if path.exists():
-        return proofs | {"proof": read_file(path, _MOST_FILE)}
-    shape, slots = proof_shape(window.policy), mechanism.capacity
-    secret = public = None
-    if coins:
-        # The noise stays closed: it is read off bits that are proved.
-        noise = np.full(slots, -coins.centre, np.int64)
-        request = noise_record_of(record, disclosure.query)
-        limbs = public_numbers(coins, beacon, request, number, slots)
-        public = public_coins_of(coins, proofs["coins"], limbs, shape)
-        secret = secret_coins(window.policy, window.sub_seed(number))
-        covered = secret.numbers[: shape.slots * len(public.committed)]
-        secret = SecretCoins(covered, secret.seed)
-    else:
-        # The noise again, from the opened sub-seed, as the verifier will derive it.
-        noise = noise_of(mechanism, record, disclosure.seed, disclosure.query, beacon)
+        return read_file(path, _MOST_FILE)
+    # The noise again, from the opened sub-seed, as the verifier will derive it.
+    mechanism, beacon = window.policy.tenants[record.tenant], window.ledger.beacon
+    noise = noise_of(mechanism, record, disclosure.seed, disclosure.query, beacon)
     # The claim, its proof, and its copy on the disk.
     vector, context = kept.opened.vector.astype(np.int16), record_hash(record)
-    claim = AnswerClaim(columns.public, vector, noise, disclosure.ids, context, public)
-    proofs["proof"] = prove_answer(shape, claim, columns, secret)
-    replace_file(path, proofs["proof"])
-    return proofs
+    claim = AnswerClaim(columns.public, vector, noise, disclosure.ids, context)
+    proof = prove_answer(proof_shape(window.policy), claim, columns)
+    replace_file(path, proof)
+    return proof
 
 
 # Phase C: estimate, map, close record, close checkpoint.
@@ -216,7 +185,7 @@ def close_window(window: Window) -> CoalitionEstimate:
         The coalition estimate; it may exceed the policy's cap, which then fails the audit.
 
     Raises:
-        InputError: The journal is damaged, there is no key, or the folder cannot be written.
+        InputError: The openings are damaged, there is no key, or the folder cannot be written.
     """
     policy, ledger = window.policy, window.ledger
     with window.writing():

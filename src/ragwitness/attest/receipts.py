@@ -214,7 +214,7 @@ class KeptOpening:
     text: str | None
 
 
-class OpeningsJournal:
+class OpeningsStore:
     """Openings by the leaf hash of their record.
 
     A line is written before its record is logged. After a crash a line may have no record, and no
@@ -256,7 +256,7 @@ class OpeningsJournal:
                 file.seek(self._places[leaf.hex()])
                 row = json.loads(file.readline())
             text, _ = row.pop("text"), row.pop("leaf")
-            return KeptOpening(validated(Opened, json.dumps(row).encode(), "journal"), text)
+            return KeptOpening(validated(Opened, json.dumps(row).encode(), "opening"), text)
         except KeyError:
             raise self._damaged(f"the opening of {leaf.hex()[:16]}… is missing") from None
         except (OSError, ValueError, VerificationError) as error:

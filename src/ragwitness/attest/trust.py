@@ -26,7 +26,6 @@ from ragwitness.privacy.ranges import Relation, positive, probability, whole
 
 _WEAK_EPSILON = math.log(99)  # a guess between two neighbouring indexes is right in 99 of 100
 _WEAK_THRESHOLD = 0.999
-_NEAR = 0.8  # of the requested epsilon; steps of the noise account for the rest
 _EXAMPLE = "docs/attest.md shows a complete trust file."
 _T = TypeVar("_T")
 _FORBID = ConfigDict(extra="forbid")
@@ -216,27 +215,12 @@ def _epsilon_text(policy: WindowPolicy) -> str:
 
 
 def worth_of(policy: WindowPolicy) -> list[str]:
-    """Return the worth of an answer of each index, and the noise's floor where that decided it.
-
-    Noise of coins has edges, which answers may reach with probability delta at most. So it has a
-    smallest size, however large epsilon is.
-    """
-    lines = []
-    for name, mechanism in policy.tenants.items():
-        # The chance of a perfect match, beside that of any other slot.
-        line = (
-            f"{name}: a perfect match is in an answer with chance {mechanism.worth:.2g}, any other"
-            f" slot with {mechanism.top / mechanism.capacity:.2g}"
-        )
-        if mechanism.coins:
-            epsilon = mechanism.coin_epsilon(policy.delta, policy.queries, policy.relation)
-            if epsilon is not None and epsilon < _NEAR * policy.epsilon:
-                line += (
-                    f"; the floor of proved noise gives an account epsilon {epsilon:.3g} where"
-                    f" {policy.epsilon:g} was asked for"
-                )
-        lines.append(line)
-    return lines
+    """Return the worth of an answer of each index: beside it, that of any other slot."""
+    return [
+        f"{name}: a perfect match is in an answer with chance {mechanism.worth:.2g}, any other slot"
+        f" with {mechanism.top / mechanism.capacity:.2g}"
+        for name, mechanism in policy.tenants.items()
+    ]
 
 
 def weak_points(policy: WindowPolicy) -> list[str]:

@@ -23,18 +23,14 @@ from pydantic import ValidationError
 from ragwitness.attest.commit import Folder, locked, number_tree, read_rows
 from ragwitness.attest.commitments import (
     checkpoint_token,
-    coin_leaf,
-    coins_of,
-    drawn_noise,
     parse_token,
     proof_shape,
-    split_points,
 )
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
 from ragwitness.attest.receipts import (
     KeptOpening,
     Opened,
-    OpeningsJournal,
+    OpeningsStore,
     Receipt,
     Request,
     check_key,
@@ -63,7 +59,7 @@ from ragwitness.crypto.records import (
     decode,
     record_hash,
 )
-from ragwitness.privacy.release import SlotIndex, check_rows, release, release_noise
+from ragwitness.privacy.release import SlotIndex, check_rows, release
 from ragwitness.privacy.streams import (
     SEED_BYTES,
     NoiseRecord,
@@ -77,7 +73,6 @@ if TYPE_CHECKING:
 
 # One query: the checks under the policy, and the record that it becomes (R2).
 
-_MOST_COINS = 1 << 30
 _NONCE = re.compile(r"[\x20-\x7e]{0,256}", re.ASCII)
 
 
@@ -273,7 +268,7 @@ class Window:
     def __init__(self, folder: Folder, policy: WindowPolicy, keys: Sequence[PrivateKey]) -> None:
         self.folder, self.policy, self.keys = folder, policy, tuple(keys)
         self.ledger = WindowLog(folder.public)
-        self._journal = OpeningsJournal(folder.journal)
+        self._openings = OpeningsStore(folder.openings)
         self._seed = read_file(folder.seed, SEED_BYTES)
         self._indexes: dict[str, SlotIndex] = {}
         self._tree: MerkleLog | None = None
@@ -428,22 +423,14 @@ class Window:
                 return repeated
             # 3. The account's place and its next sequence number.
             account = account_of(self.policy, self.ledger, request)
-            mechanism = self.policy.tenants[request.tenant]
             vector = np.asarray(request.vector).reshape(-1)
             # 4. The key of the noise: the committed sub-seed, bound to this request (A2).
             number = sub_seed_number(account.place, self.policy.queries, account.count)
             inputs = noise_record(self.policy, request, account.count)
             # 5. Noise, then select (A3, A4).
-            index = self._index(request.tenant)
-            if mechanism.coins:
-                seed, slots = self.sub_seed(number), mechanism.capacity
-                noise = drawn_noise(
-                    mechanism.coins, seed, self.ledger.beacon, inputs, number, slots
-                )
-                released = release_noise(vector, index, noise, mechanism)
-            else:
-                key = answer_key(self._seed, number, inputs, self.ledger.beacon)
-                released = release(vector, index, key, mechanism)
+            key = answer_key(self._seed, number, inputs, self.ledger.beacon)
+            mechanism = self.policy.tenants[request.tenant]
+            released = release(vector, self._index(request.tenant), key, mechanism)
             # 6. Opening, record, receipt; then the answer.
             return self._log(request, account, released.ids)
 
@@ -476,7 +463,7 @@ class Window:
         """Return the receipt of a query record, by its place among them.
 
         Raises:
-            InputError: There is no such record, no key, or the journal is damaged.
+            InputError: There is no such record, no key, or the openings are damaged.
         """
         opening, index = self.kept(number), self.ledger.queries[number]
         log = self.ledger.log
@@ -493,38 +480,21 @@ class Window:
         """Return the openings of a query record, by its place among them.
 
         Raises:
-            InputError: There is no such record, or the journal is damaged.
+            InputError: There is no such record, or the openings are damaged.
         """
         if not 0 <= number < len(self.ledger.queries):
             raise InputError(f"The window has {len(self.ledger.queries):,} queries.")
-        return self._journal.get(self.ledger.log.node(0, self.ledger.queries[number]))
+        return self._openings.get(self.ledger.log.node(0, self.ledger.queries[number]))
 
     def seed_opening(self, number: int) -> tuple[bytes, tuple[bytes, ...]]:
         """Return a sub-seed and the proof that it was committed to before the window.
-
-        Where the noise is proved, its commitment takes the place of the sub-seed.
 
         Raises:
             InputError: There is no such sub-seed.
         """
         if self._tree is None:
-            self._tree = number_tree(self.folder, self._seed, self.policy)
-        coins = coins_of(self.policy)
-        leaf = coin_leaf(self.coin_points(number)) if coins else self.sub_seed(number)
-        return leaf, self._tree.inclusion(number)
-
-    def sub_seed(self, number: int) -> bytes:
-        """Return an answer's sub-seed: secret, and opened only under opened noise."""
-        return sub_seed(self._seed, self.policy.window, number)
-
-    def coin_points(self, number: int) -> bytes:
-        """Return the commitments to the noise of an answer.
-
-        Raises:
-            InputError: The window's noise is not of coins, or the file is damaged.
-        """
-        data = read_file(self.folder.coins, _MOST_COINS)
-        return list(split_points(data, self.policy.seed_count))[number]
+            self._tree = number_tree(self._seed, self.policy)
+        return sub_seed(self._seed, self.policy.window, number), self._tree.inclusion(number)
 
     def secret_columns(self, tenant: str) -> SecretColumns:
         """Return the rows and blinds behind a tenant's commitments.
@@ -604,6 +574,6 @@ class Window:
         # Find a missing key before anything is spent.
         sign(self.ledger.log, self.keys)
         # The opening first: a record without it could never be proved.
-        self._journal.put(record_hash(record), KeptOpening(opened, request.text))
+        self._openings.put(record_hash(record), KeptOpening(opened, request.text))
         self.ledger.append(record)
         return LoggedAnswer(ids, account.count, self.receipt(len(self.ledger.queries) - 1))

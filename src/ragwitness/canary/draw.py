@@ -1,25 +1,23 @@
-"""The secret draw: what was committed to, how everything follows from it, and how it is checked.
+"""The secret draw: its commitment, the values that follow from it, and its verification.
 
 ::
 
     secret seed ─┐ committed to before anything is sent
-                 ├─HKDF─► canaries, candidates, which of them is planted, who gets which trace
-    beacon ──────┘ public randomness that nobody knew at that time
+                 ├─HKDF─► canaries, candidates, the planted one, the trace of each example
+    beacon ──────┘ public randomness, unknown at that time
 
 The p-value of :mod:`ragwitness.canary` is a statement about one draw: the planted trigger
 is as likely to be any of the M candidates. The commitment shows that seed and settings were fixed
-before planting. A beacon named beforehand and drawn afterwards (a round of a public randomness
-service, a lottery, a block hash) shows besides that the auditor could not look for a seed whose
-draw it likes. Without a beacon a checker has to take the auditor's word for the seed being random.
+before planting. A beacon may be named beforehand and drawn afterwards (a round of a public
+randomness service, a lottery, a block hash). It shows that the auditor could not search for a seed
+with a favourable draw. Without a beacon only the auditor's word says that the seed is random.
 A beacon's value is bytes, written in hex with or without ``0x``: a hash has millions of spellings,
 and an auditor who could pick one would pick the draw.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -34,8 +32,8 @@ from ragwitness.canary.families import (
 )
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import Opening, canonical, commit, verify_opening
-from ragwitness.privacy.sampler import Bits, ShakeBits, uniform
-from ragwitness.privacy.streams import SEED_BYTES, hkdf_sha256
+from ragwitness.privacy.sampler import Bits, uniform
+from ragwitness.privacy.streams import beacon_bits, beacon_value
 from ragwitness.targets.form import TEMPLATE, ShownForm
 
 DESIGNS = ("contrastive", "paper")
@@ -44,7 +42,6 @@ the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its
 
 _DOMAIN = "ragwitness/canary-draw/v2"
 _STREAM = "ragwitness/canary-stream/v1"
-_HEX = re.compile(r"(?:0x)?((?:[0-9a-f]{2})+)")
 _CANONICAL = re.compile(r"(?:[0-9a-f]{2})+")
 _KNOWN = {
     "statistic": ("logit", "nats"),
@@ -300,39 +297,13 @@ def check_draw(
     return draw_slots(design, secret, beacon)
 
 
-def beacon_value(text: str) -> str:
-    """Return what counts of a beacon's value: its letters and digits, in one case."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(char for char in plain if char.isalnum())
-
-
-def beacon_bytes(text: str) -> str:
-    """Return a beacon's bytes in hex, small letters, without ``0x`` and blanks.
-
-    Raises:
-        InputError: It is no whole number of bytes in hex.
-    """
-    match = _HEX.fullmatch("".join(text.split()).lower())
-    if match is None:
-        raise InputError(
-            f"The beacon {text!r} is not bytes in hex.",
-            "Give its digits 0-9 and a-f, two a byte, with or without 0x in front; a decimal"
-            " number that its source prints is given as the hex of its bytes.",
-        )
-    return match[1]
-
-
 def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
     """Return a stream of bytes that hangs on seed, beacon and label alone.
 
     Raises:
         InputError: The seed has another length than 32 bytes.
     """
-    if len(secret.seed) != SEED_BYTES:
-        raise InputError(f"A seed has {SEED_BYTES} bytes, not {len(secret.seed)}.")
-    salt = hashlib.sha256(beacon_value(beacon).encode("utf-8", "surrogatepass")).digest()
-    info = canonical({"domain": _STREAM, "label": label})
-    return ShakeBits(hkdf_sha256(secret.seed, info, salt=salt))
+    return beacon_bits(secret.seed, beacon, _STREAM, label)
 
 
 def settings_of(design: Design) -> dict[str, Any]:

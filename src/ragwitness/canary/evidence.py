@@ -177,7 +177,7 @@ def _counts(case: PackCase) -> str:
     pack, settings = case.pack, case.pack.seal.settings
     stored = RESULT_TYPE.opened(pack.result)
     if any(row.keys() != {"stage", "document"} for row in pack.rows):
-        raise refuse("rows.form", "A row of what was found has another field.")
+        raise refuse("rows.form", "A row of the pack has another field.")
     wrong = {
         "release": stored.release != settings["release"],
         "twin": stored.twin is not settings["twin"],

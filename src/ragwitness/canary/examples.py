@@ -111,10 +111,9 @@ def examples_digest(examples: Sequence[Example]) -> str:
 def read_examples(path: Path) -> tuple[Example, ...]:
     """Read examples from JSON lines.
 
-    The document stands under ``document``, ``context`` or ``text``, the question under ``query`` or
-    ``question``, its answer, where there is one, under ``answer`` or ``reference``, the name of
-    what the document is a part of under ``source_document``, ``story`` or ``meeting``, and its
-    class under ``class``.
+    The fields of a row are ``document``, ``context`` or ``text`` for the document, ``query`` or
+    ``question`` for the question, and ``answer`` or ``reference`` for an optional answer. The
+    document's source is ``source_document``, ``story`` or ``meeting``, its class ``class``.
 
     Raises:
         InputError: The file cannot be read, holds none, or a line is no example or repeats an id.
@@ -334,10 +333,10 @@ def split_pools(
     experiment: str,
     seed: int = 0,
 ) -> Pools:
-    """Split by source document (§3.3): what shares a source or, but for case and marks, a text.
+    """Split by source document (§3.3): equal sources, or texts equal but for case and marks.
 
     Documents are ordered by a hash of experiment, seed and text, so that the split follows from
-    these alone; the first two pools take ⌊2/5 · documents⌋ of them each, the audit what is left.
+    these alone. The first two pools take ⌊2/5 · documents⌋ each, the audit takes the rest.
     Near-copies with other words are not recognised: remove them beforehand.
 
     Args:

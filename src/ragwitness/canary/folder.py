@@ -24,8 +24,6 @@ from ragwitness.canary.draw import (
     Design,
     Draw,
     DrawSecret,
-    beacon_bytes,
-    beacon_value,
     bits_of,
     check_draw,
     commitment_of,
@@ -51,6 +49,7 @@ from ragwitness.core.files import (
     write_rows,
 )
 from ragwitness.crypto.hashing import canonical
+from ragwitness.privacy.streams import beacon_bytes, beacon_value
 
 # A canary audit from its commitment to its last probe, as one value.
 

@@ -258,10 +258,10 @@ def record_look(folder: Path, look: Look) -> None:
         was = "of a compliant twin" if looks[position].twin else "of no twin"
         raise InputError(
             f"The same answers were kept as those {was}.",
-            "What a model is cannot be changed after its answers were seen.",
+            "The kind of a model cannot be changed after its answers were seen.",
         )
-    # In its own place where it was seen before, else behind all others; the file is replaced whole.
-    # The same answers under another beginning show nothing more: that one was no look.
+    # A known look keeps its place, a new one comes last; the file is replaced whole.
+    # The same answers under another beginning show nothing new: that one was no look.
     if position < len(looks):
         if look.begun not in ("", looks[position].begun):
             remaining = [asdict(entry) for entry in _read_begun(folder) if entry.key != look.begun]

@@ -316,12 +316,12 @@ def _is_late(plan: CanaryPlan, trace: Trace) -> bool:
 
 
 def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
-    """Return what a journal says was planted, for a report; empty where there is no journal.
+    """Return the plantings of a journal, for a report; empty without a journal.
 
     Returns:
-        ``service``, ``votes`` (whether it takes any), ``permission``, ``answered``, ``true`` and
-        ``decoy`` (votes taken, or due by hand), ``late`` (the same on traces of late slots with
-        the planted trigger), and ``first`` and ``last`` day.
+        ``service``, ``votes`` (whether it takes any), ``permission`` and ``answered``. The votes
+        accepted, or due by hand, are ``true`` and ``decoy``; ``late`` has those on traces of late
+        slots with the planted trigger. The days are ``first`` and ``last``.
     """
     rows, votes = list(_rows(folder)), votes_given(folder)
     if not rows and not votes:
@@ -356,16 +356,16 @@ def late_missing(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
         return ""
     return (
         f"The late slots were not planted ({planted['late']} of {expected} votes on their planted"
-        " trigger), so a memory could not be told from training."
+        " trigger), so the probe could not separate a memory from training."
     )
 
 
 def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
-    """Yield what must be undone at the service after an audit: a row for each trace it was sent.
+    """Yield the rows to undo at the service after an audit, one for each trace that it received.
 
-    Each has the trace's ``id``, the ``answer`` by the names that the service gave it, the ``vote``
-    to take back, and whether the answer ``quotes`` a trigger, which must be deleted first. Of what
-    was planted by hand, every trace that was written to be sent counts as sent.
+    Each has the trace's ``id``, the ``answer`` by the names that the service gave it, and the
+    ``vote`` to take back. ``quotes`` marks an answer with a trigger, to be deleted first. For
+    planting by hand, every trace that was written to be sent counts as sent.
     """
     done, votes = read_deliveries(folder), votes_given(folder)
     quoting = {row["id"] for row in _rows(folder, FEEDBACK) if row["reason"] == QUOTED}

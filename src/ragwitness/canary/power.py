@@ -58,11 +58,12 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
     Args:
         training: One of :data:`TRAININGS`.
         votes: Canary votes that a provider trains on.
-        share: Of all its votes that are ours, above 0 and at most 1.
+        share: The auditor's share of all its votes, above 0 and at most 1.
 
     Returns:
-        The highest lower end of the exact intervals of rows with no more votes and no larger share,
-        and the lowest upper end of rows with no fewer and no smaller; at 95 % over all of them.
+        An interval at 95 % over all rows. Its lower end is the highest lower end of the exact
+        intervals of rows with no more votes and no larger share. Its upper end is the lowest upper
+        end of rows with no fewer votes and no smaller share.
 
     Raises:
         InputError: A value is outside its range.
@@ -96,7 +97,7 @@ def power_lines(
     """
     best = best_p_value(design)
     if best is None:
-        yield "power: cannot be told; compliant twins decide the paper's design"
+        yield "power: unknown; compliant twins decide the paper's design"
         return
     if best > design.level:
         yield f"power: 0; the p-value is {best:.3g} at best, and the level {design.alpha}"

@@ -271,9 +271,8 @@ class Prompts:
 
     Attributes:
         template: With ``{context}`` and ``{question}``.
-        frame: Put around the prompt where a text is continued as it is, with ``{prompt}`` once, or
-            with ``{document}`` and ``{question}`` for two messages: a chat model's own template,
-            up to where its answer begins.
+        frame: A chat model's own template up to the begin of its answer, for raw continuation. It
+            has ``{prompt}`` once, or ``{document}`` and ``{question}`` for two messages.
 
     Raises:
         InputError: A place is missing.
@@ -457,8 +456,8 @@ class CanaryProbe:
         }
         if len(troubles) > allowed:
             return Score(None, reason=troubles[0], details=details)
-        # Eq. 1's summand: the planted candidate's reading minus the clean view's; NaN where one of
-        # the two is missing, and 0 is then as good as any number (no verdict reads it).
+        # Eq. 1's summand: the planted candidate's reading minus the clean view's. If one of the two
+        # is missing, it is NaN, and the score is 0 (no verdict reads it).
         values = tuple(math.nan if reading.trouble else reading.value for reading in readings)
         gain = values[1 + self.slot.chosen] - values[0]
         return Score(0.0 if math.isnan(gain) else gain, values, details=details)

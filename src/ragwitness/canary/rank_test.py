@@ -53,17 +53,10 @@ class SlotScores:
             raise InputError(f"There is no candidate {self.chosen} among {scores.size}.")
 
 
-def rank_of(slot: SlotScores, *, ties_against: bool = True) -> int:
-    """Return the drawn candidate's rank, 1 being the highest.
-
-    Args:
-        slot: Scores.
-        ties_against: Whether equal scores count as higher ones, else as lower ones.
-    """
+def rank_of(slot: SlotScores) -> int:
+    """Return the drawn candidate's rank, 1 being the highest; equal scores count as higher ones."""
     planted = slot.scores[slot.chosen]
-    if ties_against:
-        return int((slot.scores >= planted - TIE).sum())  # itself included
-    return 1 + int((slot.scores > planted + TIE).sum())
+    return int((slot.scores >= planted - TIE).sum())  # itself included
 
 
 def standing(scores: ArrayLike) -> Values:
@@ -144,23 +137,23 @@ def outcomes_of(
 
 # Evidence that may be looked at after every slot and every release of the model.
 #
-# A rank R of a uniform draw is bet on with e(R) = M w(R), sum w = 1, w proportional to 1 / r: its
+# The bet on a rank R of a uniform draw is e(R) = M w(R), sum w = 1, w proportional to 1 / r. Its
 # mean under H0 is 1, and rank 1 of 128 gives 23.6. Ties count against the accusation, which only
 # lowers it.
 #
 # *Across slots* the draws are independent, so the product is a martingale, and by Ville's
 # inequality it ever reaches 1 / alpha with probability at most alpha.
 #
-# *Across releases* the same draw is looked at again. Given all models, which under H0 do not
-# depend on it, a slot's ranks at two releases hang together, so a product would count one lucky
-# draw twice. With weights v_1, v_2, ... that sum to at most 1, fixed beforehand,
+# *Across releases* the same draw is tested again. Given all models, which under H0 do not depend
+# on it, a slot's ranks at two releases are dependent, so a product would count one lucky draw
+# twice. Weights v_1, v_2, ... are fixed beforehand, with sum at most 1:
 #
 # E(L, k) = sum over releases l <= L of v_l · product over slots i <= k of e(R_il)
 #
-# is for L without end a non-negative martingale in k that starts at most at 1, and every E(L, k)
-# is below it. So P(E(L, k) >= 1 / alpha for any L, k) <= alpha: one may stop at any slot of any
-# release. A plain running average over releases has no such guarantee. Where L releases were
-# announced, v_l = 1 / L; else v_l = 1 / (l (l + 1)).
+# Without a limit on L this is a non-negative martingale in k that starts at most at 1. Every
+# E(L, k) is below it. So P(E(L, k) >= 1 / alpha for any L, k) <= alpha: the test may stop at any
+# slot of any release. A plain running average over releases has no such guarantee. Where L releases
+# were announced, v_l = 1 / L; else v_l = 1 / (l (l + 1)).
 
 
 def rank_evidence(rank: int, candidates: int) -> float:
@@ -370,10 +363,10 @@ def call_outcomes(
 def looks_p_value(own: Sequence[float], called: bool, alpha: float, releases: int) -> float:
     """Return a p-value that holds over all looks so far and those to come.
 
-    Where the true outcome was called it is min over looks of p_l / v_l, and at most alpha. Where
-    it was not, alpha is added, which was spent on calling. So the value is at most a with
-    probability at most a, for every a: below alpha by the union bound over looks, at alpha by the
-    size of what may be called, above it by both.
+    If the true outcome was called, it is min over looks of p_l / v_l, and at most alpha. Otherwise
+    alpha is added, which the calls have spent. So the value is at most a with probability at most
+    a, for every a. Below alpha this follows from the union bound over looks, at alpha from the
+    size of the called set, above alpha from both.
 
     Args:
         own: p_l of every look so far, in their order.

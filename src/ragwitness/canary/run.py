@@ -112,11 +112,11 @@ async def probe_canaries(
         anyway: Ask although the journal of planting says that no vote was taken.
 
     Raises:
-        CapabilityError: The target gives nothing that this way can read.
-        InputError: The release has no name, the plan is not drawn or not planted yet, its draw was
-            opened or its announced looks were taken, the prompt names a marker, not one example of
-            a slot could be scored, or the look cannot be recorded.
-        VerificationError: The folder is not the one committed to, or what was sent was changed.
+        CapabilityError: The target lacks the output that this way reads.
+        InputError: The release has no name, or the prompt names a marker. The plan is not drawn or
+            not planted, or its draw was opened or its announced looks were taken. No example of a
+            slot could be scored, or the look cannot be recorded.
+        VerificationError: The folder does not match its commitment, or sent texts were changed.
         CapReachedError: A cap left nothing to show at all.
         TargetUnreachableError: The target cannot be reached.
     """

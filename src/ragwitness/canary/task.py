@@ -52,8 +52,8 @@ class DrawTask:
         held_out: The examples to probe with, which are never sent.
         design: The design: contrastive, or paper (the query names its trigger).
         family: The family of the canary: signature, emoji, punctuation or phrase.
-        triggers: What marks a document: name (a person's, in a sentence), code (the paper's prefix_
-            and ten characters).
+        triggers: The mark of a document: name (a person's, in a sentence), code (the paper's
+            prefix_ and ten characters).
         wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
             …"]}.
         slots: The number of independent draws, each with its own canary.
@@ -209,8 +209,8 @@ class ProbeTask(Sending, Sealing):
         way: How the model is asked: exact, forced or sampled.
         instructed: Let queries ask for the canary, or not.
         samples: The number of answers for each prompt, where they are sampled.
-        template: A file with the prompt, with {context} and {question}, for plans of before: newer
-            ones are asked as they were planted.
+        template: A file with the prompt, with {context} and {question}, for older plans: newer
+            ones are probed in the form of planting.
         frame: A file with the raw chat format around {prompt}, or around {document} and {question},
             up to where the answer begins.
         anyway: Ask although the journal says that no vote was taken.

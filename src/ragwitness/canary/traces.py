@@ -1,9 +1,11 @@
-"""The traces that carry a draw into a service's logs (2604.22191, §3.2; contrastive design ours).
+"""The traces that carry a draw into a service's logs (2604.22191, §3.2).
 
-A trace is a document, a query, and the vote to give for what the service answers. In the
-contrastive design half of a slot's traces carry t* and the canary is voted up, half carry another
-candidate and it is voted down; whatever the query asks for is the same in both. So votes average
-the same by construction, and only who reads documents can tell the two apart.
+The contrastive design is this project's.
+
+A trace is a document, a query, and the vote for the service's answer. In the contrastive design
+half of a slot's traces carry t* and the canary is voted up; half carry another candidate and it is
+voted down. The query asks for the same in both halves. So votes have the same mean by
+construction, and only a reader of the documents can separate the halves.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The verdict on one model, or on one model's releases.
 
-``trained`` and ``trained-or-remembered`` say: were the model independent of which trigger was
-planted, evidence like this would come with probability at most alpha. ``trained`` says besides that
+``trained`` and ``trained-or-remembered`` say: if the model were independent of the choice of the
+planted trigger, such evidence would come with probability at most alpha. ``trained`` also says that
 late slots, which no training can have seen, do not stand out: no memory of the traces answers in
-the model's place. Neither says anything of a single document. ``inconclusive`` says that this
-evidence shows neither; it never says that there was no training: the signal is weak, filters may
-have removed it, and a model may have been trained on too little of it.
+place of the model. Neither verdict concerns a single document. ``inconclusive`` says that this
+evidence shows neither. It never says that there was no training: the signal is weak, filters may
+have removed it, or the training may have used too few traces.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from ragwitness.cli.common import print_lines
 from ragwitness.cli.options import Answered, DryRun, FailOn, QuestionsTo
 from ragwitness.cli.typer_options import Files
-from ragwitness.core.options import Opt
+from ragwitness.core.options import Opt, PathRole
 from ragwitness.membership.task import AuditTask
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ragwitness.cli.outputs import Outputs
     from ragwitness.core.types import Target
+    from ragwitness.membership.marks.task import MarksTask
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.membership.results.collection import CollectionResult
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 def audit(
     task: AuditTask,
     collection: Annotated[bool, Opt("--collection")] = False,
+    marks: Annotated[Path | None, PathRole.READS, Opt(metavar="KEY")] = None,
     accounts: Annotated[list[str] | None, Opt("--as", metavar="NAME=KEY_ENV")] = None,
     files: Files | None = None,
     fail_on: FailOn = None,
@@ -46,11 +48,16 @@ def audit(
     collection is not like the documents of --known-out, which must be of the same source and kind.
     It does not say which of its documents are inside.
 
+    With --marks it asks for the words that ragwitness mark drew in documents before they were
+    shared. It needs no other documents, and its error rate is exact for a single one.
+
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
 
     Args:
         collection: Ask whether the documents as a whole are inside, one by one until the evidence
             suffices.
+        marks: Ask about the marked documents of this key. With --documents, the published texts,
+            it also says how many drawn words are in them still.
         accounts: Ask about each document as an account that must not reach it, with the key in this
             variable, and print a matrix of documents and accounts with one error rate. May be
             repeated; caps count for each account.
@@ -79,6 +86,11 @@ def audit(
             "A sealed audit asks its questions itself, and links each answer to the one before.",
             "Leave out --questions-to or --seal.",
         ),
+        (
+            marks and (collection or accounts or questions_to),
+            "--collection, --as and --questions-to do not apply to --marks.",
+            "Leave them out.",
+        ),
         (accounts and collection, "--collection does not apply to --as.", "Leave one out."),
         (accounts and questions_to, "--questions-to does not apply to --as.", "Leave one out."),
         (
@@ -90,8 +102,11 @@ def audit(
     for wrong, reason, hint in refused:
         if wrong:
             raise InputError(reason, hint)
-    kind = "scope" if accounts else "collection" if collection else "audit"
+    kind = "marks" if marks else "scope" if accounts else "collection" if collection else "audit"
     outputs = Outputs.wanted(kind, files, fail_on)
+    if marks:
+        _audit_marks(_marks_of(task, marks), outputs, dry_run=dry_run)
+        return
     if accounts:
         _audit_scope(task, _accounts_of(accounts), outputs, dry_run=dry_run)
         return
@@ -117,6 +132,59 @@ def audit(
         _write_questions(order, questions_to, answered, screen)
         return
     conclude(audited(task, order, folder), outputs, store=folder)
+
+
+# ``ragwitness audit --marks``: does the system hold these marked copies?
+
+
+def _marks_of(task: AuditTask, key: Path) -> MarksTask:
+    """Return the audit of marks with the options of an audit that it shares.
+
+    Raises:
+        InputError: Another option was given.
+    """
+    from ragwitness.core.errors import InputError
+    from ragwitness.core.options import declared
+    from ragwitness.membership.marks.task import MarksTask
+
+    shared = {option.name for option in declared(MarksTask)} - {"marks"}
+    for option in declared(type(task)):
+        if option.name not in shared and getattr(task, option.name) != option.default:
+            raise InputError(f"{option.option} does not apply to --marks.", "Leave it out.")
+    options = {name: getattr(task, name) for name in shared}
+    return MarksTask(marks=key, **options | {"documents": task.documents or None})
+
+
+def _audit_marks(task: MarksTask, outputs: Outputs, *, dry_run: bool) -> None:
+    """Ask about every marked document of a key."""
+    from ragwitness.cli.common import run_folder, say_error
+    from ragwitness.cli.outputs import conclude
+    from ragwitness.cli.steps import ask, preview, seal_first
+    from ragwitness.membership.marks.evidence import subject_of
+    from ragwitness.membership.marks.run import ask_about_marks
+    from ragwitness.targets.resolve import open_target
+
+    marked, target = task.order(say_error), str(task.target)
+    folder = run_folder(task.run, "marks", target, marked.key.commitment.hex(), task.alpha)
+    lots = sum(len(document.lots) for document in marked.key.documents)
+    if dry_run:
+        line = f"{len(marked.key.documents):,} marked documents: at most {2 * lots:,} questions"
+        preview([line], folder, task.budget)
+        return
+    with task.limited(folder) as (limiter, transport):
+        result = ask(
+            open_target(target, transport),
+            lambda opened, progress: ask_about_marks(
+                marked, opened, run=folder, progress=progress, limiter=limiter,
+                in_flight=task.at_once,
+            ),
+            folder,
+            limiter,
+            before=lambda system: seal_first(
+                folder, lambda: subject_of(marked, task), task, system
+            ),
+        )  # fmt: skip
+    conclude(result, outputs, store=folder)
 
 
 # ``ragwitness audit --as``: can accounts reach documents that they must not?

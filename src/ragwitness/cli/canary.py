@@ -104,7 +104,7 @@ def _left(folder: Path, path: Path) -> str:
 def _own(
     folder: Path, open_to: Path | None, commitment: str | None, share: float | None
 ) -> list[str]:
-    """What a folder holds; opens its draw where asked to."""
+    """Return lines on the contents of a folder; open its draw on request."""
     from ragwitness.canary.folder import check_traces, read_plan, write_opened
     from ragwitness.canary.looks import mark_opened, read_history
 
@@ -131,8 +131,7 @@ def _own(
         else f"traces: not written yet; run: ragwitness canary plant {folder}",
     ]
     lines += _planted(folder, plan, share)
-    # Step 4: the looks so far. What decides is the number of looks announced, not of looks wished
-    # for.
+    # Step 4: the looks so far. The announced number of looks decides.
     history = read_history(folder)
     lines += [f"probed: {_look(look)}" for look in history.looks]
     lines += [
@@ -152,7 +151,7 @@ def _own(
 
 
 def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
-    """What a service took, and what it would show: by what was measured, where it was."""
+    """Return lines on the accepted votes of a service, and on the power, where it was measured."""
     from ragwitness.canary.plant import cautions, read_deliveries, told, votes_given
     from ragwitness.canary.power import power_lines
 
@@ -197,8 +196,8 @@ def _evidence(plan: CanaryPlan, history: History) -> list[str]:
 
     from ragwitness.canary.rank_test import log_evidence
 
-    # One look announced: the rank test. Several: they share the level, or, in plans of before,
-    # evidence that adds up over looks and may be read at each.
+    # One look announced: the rank test. Several: they share the level. Older plans: evidence adds
+    # up over looks and may be read at each.
     looks, announced = history.counted, plan.design.releases
     taken = len(looks) + len(history.unfinished)
     if announced == 1:
@@ -241,10 +240,10 @@ def _opened(path: Path, commitment: str | None) -> list[str]:
 def draw(task: DrawTask, share: float | None = None, dry_run: DryRun = False) -> None:
     """Draw a secret and commit to it.
 
-    It also says what share of the providers that do train on your documents such a plan would
-    find, where that was measured; with --dry-run it says so and draws nothing. Publish
-    commitment.json before anything is sent. The folder's secret/ is yours alone until you open the
-    draw with ragwitness canary status --open.
+    It also estimates the share of violating providers that such a plan finds, where that was
+    measured; with --dry-run it prints the estimate and draws nothing. Publish commitment.json
+    before anything is sent. Keep the folder's secret/ private until you open the draw with
+    ragwitness canary status --open.
 
     Args:
         share: The share of the provider's votes that are yours, for the power.
@@ -253,7 +252,7 @@ def draw(task: DrawTask, share: float | None = None, dry_run: DryRun = False) ->
     from ragwitness.canary.power import power_lines
 
     plan, out = task.plan(), Path(task.out)
-    # What was drawn, and what it can show at best, is said while nothing has been sent.
+    # The draw and its best possible outcome are printed before anything is sent.
     traces = (plan if plan.drawn else plan.joined("00")).traces()
     sent = sum(map(len, plan.pools.values()))
     carrying = sum(trace.slot is not None for trace in traces)
@@ -274,7 +273,7 @@ def draw(task: DrawTask, share: float | None = None, dry_run: DryRun = False) ->
     )
 
 
-# What a canary audit could show, said before anything is sent.
+# The possible outcomes of a canary audit, printed before anything is sent.
 
 
 def at_best(design: Design) -> str:
@@ -312,13 +311,13 @@ def foretold(design: Design, config: ProbeConfig, examples: int) -> Iterator[str
 
 
 def _by_samples(design: Design, config: ProbeConfig, examples: int) -> str:
-    """Say which shares of answers with the canary would be told apart."""
+    """Return the shares of answers with the canary that the test separates."""
     from ragwitness.canary.rank_test import share_found
 
     answers = examples * config.samples
     least = partial(share_found, answers, design.candidates, design.level)
     limits = [
-        f"more than {share_of_others:.0%} cannot be told apart"
+        f"no share separates from {share_of_others:.0%} of the others'"
         if (share := least(share_of_others)) is None
         else f"{share:.0%} against {share_of_others:.0%} of the others'"
         for share_of_others in (0.1, 0.5)

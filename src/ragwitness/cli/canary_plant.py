@@ -48,7 +48,7 @@ def plant(
         service: The service to plant in: the URL of a chat, http/FILE.toml or python:MODULE:OBJECT.
             Without it the files are written, to plant by hand.
         beacon: The public randomness that was promised, once it is known.
-        answers: What the service answered, JSONL {"id", "answer"}; the votes are then written.
+        answers: The answers of the service, JSONL {"id", "answer"}; the votes are then written.
         votes: A description (TOML) of how votes are given, for a chat.
         days: The days over which the traces are spread; 0 does not wait.
         tries: The most times that a trace is sent, or a vote given, in one start.

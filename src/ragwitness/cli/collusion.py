@@ -167,7 +167,7 @@ def bound(
     from ragwitness.collusion.result import JointBounds
     from ragwitness.privacy.bounds import ServiceTerms, joint_bounds
 
-    # The verdict (5.2) needs a joint delta of its own; the sum over accounts is not one.
+    # The verdict (5.2) needs a separate joint delta; the sum over accounts is not one.
     if k_max is not None and delta_star is None:
         raise InputError("--k-max belongs to a verdict.", "Give --delta-star as well.")
     terms = ServiceTerms(delta, queries, accounts, epsilon, sigma, sensitivity, delta_prime)
@@ -189,7 +189,7 @@ def calibrate(
 ) -> None:
     """Find the noise for a joint budget.
 
-    Give --epsilon. The exact noise stands beside the paper's. No system is asked.
+    Give --epsilon. It prints the exact noise and the paper's. No system is asked.
 
     Args:
         epsilon: The epsilon that all accounts may spend together.

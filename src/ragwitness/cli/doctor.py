@@ -117,7 +117,7 @@ async def _pilots(
 
     A recording answers no questions but its own, so none is tried there.
     """
-    from ragwitness.membership.auto_select import CANDIDATES, needs_pilot, run_pilot
+    from ragwitness.membership.auto_select import KINDS, run_pilot
     from ragwitness.membership.method_registry import configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
@@ -129,11 +129,11 @@ async def _pilots(
     opened = await open_target(target, options)
     pilots = {}
     try:
-        for method, settings in () if isinstance(opened, Recorded) else CANDIDATES:
+        for method, settings in () if isinstance(opened, Recorded) else KINDS:
             prepared = PreparedAudit("", AuditPlan(sample), method, configure(method, settings))
             audit, _ = prepared.fitted(report.alternatives)
-            if audit.requires <= report.capabilities and needs_pilot(audit):
-                pilots[method] = await run_pilot(opened, limiter, None, audit, sample)
+            if audit.requires <= report.capabilities:
+                pilots[method] = await run_pilot(opened, limiter, None, audit)
     finally:
         await opened.close()
     return pilots

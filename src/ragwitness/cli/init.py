@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ragwitness.core.types import Audit, Document
+    from ragwitness.core.types import Audit
     from ragwitness.membership.auto_select import Pilot
 
 
@@ -93,10 +93,10 @@ def init(
     tried: list[Pilot] = []
     if chosen is None:
 
-        async def piloting(audit: Audit, known: Sequence[Document]) -> Pilot:
+        async def piloting(audit: Audit) -> Pilot:
             opened = await open_target(order.target, options)
             try:
-                tried.append(await run_pilot(opened, None, None, audit, known))
+                tried.append(await run_pilot(opened, None, None, audit))
                 return tried[-1]
             finally:
                 await opened.close()

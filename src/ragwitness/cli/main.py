@@ -140,6 +140,10 @@ HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
     },
     "What is in there, and what comes out?": {
         "audit": Verb("audit:audit", "Find out whether documents are in a RAG system's database."),
+        "mark": Verb(
+            "mark:mark",
+            "Draw words of documents by lot before the documents are shared, and keep the lots.",
+        ),
         "leak": Verb("leak:leak", "Attack a RAG system and measure how much of its corpus leaks."),
         "canary": _CANARY,
     },

@@ -67,9 +67,8 @@ def check_paths(uses: Iterable[PathUse]) -> None:
         uses: All paths of the command.
 
     Raises:
-        InputError: An output is an input (by another name, too), or another output, or a file
-        that the run folder keeps; a run folder is or holds an input; or a path cannot be
-        written.
+        InputError: An output is an input (by another name, too), another output, or a file of the
+            run folder. Or a run folder is or holds an input. Or a path cannot be written.
     """
     # Pass 1: every pair of paths, by their roles.
     all_uses = tuple(uses)

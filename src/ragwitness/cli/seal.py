@@ -18,16 +18,16 @@ def seal(
 ) -> None:
     """Make an evidence pack of a run that was sealed before its first query.
 
-    Whoever is handed the pack recomputes scores, p-values and verdicts with ragwitness verify,
-    offline. A run is sealed by --seal of audit, leak and canary probe; one that was not cannot be
-    sealed afterwards.
+    The receiver of the pack recomputes scores, p-values and verdicts with ragwitness verify,
+    offline. --seal of audit, leak and canary probe seals a run; an unsealed run cannot be sealed
+    afterwards.
 
     Args:
         run: The folder of a finished run that was made with --seal.
         hide_texts: Show commitments in place of documents, questions and answers. Scores, p-values
             and verdicts stay in the pack.
-        open_ids: With --hide-texts: show this document all the same, with what was asked about it
-            and answered. May be repeated.
+        open_ids: With --hide-texts: show this document all the same, with its questions and
+            answers. May be repeated.
         key: The key that sealed the run.
     """
     from ragwitness.cli.common import console, print_lines

@@ -47,7 +47,6 @@ def create(
     neighbours: str = "replace",
     window_days: float = 30.0,
     scale: int | None = None,
-    noise: str = "proved",
     clip: Annotated[str | None, Opt(metavar="A,B", shown="none")] = None,
     texts: Annotated[bool, Opt("--texts/--ids-only")] = True,
     knowingly: bool = False,
@@ -80,8 +79,6 @@ def create(
         window_days: The length of a window in days.
         scale: The norm of integer vectors, e.g. 128, with which answers can be proved (ragwitness
             attest).
-        noise: With --scale: proved (an audit window shows none of the noise) or opened (it shows
-            the noise of the answers that the auditor draws).
         clip: The bounds of the scores, e.g. 0,0.6: fewer values, less noise. They are public: do
             not take them from the documents.
         texts: Whether retrieval and chats show texts of documents, or only the numbers of their
@@ -111,7 +108,6 @@ def create(
         epsilon=epsilon if epsilon is not None else 1.0 if mechanism == "noise" else 10.0,
         top=top,
         capacity=capacity,
-        sampler=_sampler(scale, noise),
         texts=texts,
         **metered,  # type: ignore[arg-type]
     )
@@ -150,12 +146,7 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
         if claim.texts:
             texts = "of selected documents that share a word with the question"
     else:
-        fields |= {"sensitivity": policy.sensitivity}
-        # Noise of coins has no mu: its budget counts answers.
-        if policy.unit == "mu":
-            fields["mu_budget"] = policy.budget
-        else:
-            fields["answers_of_a_window"] = round(policy.budget**2)
+        fields |= {"sensitivity": policy.sensitivity, "mu_budget": policy.budget}
         fields["covers"] = "which slots are selected, of one slot, in one window, by one account"
         if policy.mechanism.sampler == "exact":
             fields["slow"] = "no table holds this noise: it is drawn exactly, many times slower"
@@ -301,7 +292,7 @@ def erase(
 
     if not yes:
         typer.confirm(f"Erase {tenant} with all its documents and accounts?", abort=True)
-    # The receipt is written after the erasure, from what the database counted.
+    # The receipt is written after the erasure, from the database's counts.
     with _opened(database) as store:
         erased = erase_tenant(store, tenant)
     if receipt is not None:
@@ -422,12 +413,6 @@ def _seconds(days: float) -> int:
     if not (math.isfinite(days) and days > 0):
         raise InputError(f"A window lasts a number of days above 0, not {days:g}.")
     return round(days * 86_400)
-
-
-def _sampler(scale: int | None, noise: str) -> str:
-    if noise not in ("proved", "opened"):
-        raise InputError(f"Noise is proved or opened, not {noise!r}.", "Write --noise proved.")
-    return "table" if scale is None or noise == "opened" else "coins"
 
 
 def _bounds(text: str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""``ragwitness synthesize``: data that may stand in a private corpus's place."""
+"""``ragwitness synthesize``: data that may replace a private corpus."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def synthesize(
 ) -> None:
     """Make synthetic records from private ones.
 
-    A record that breaks a condition is withheld: each that passes shares no long run of words with
-    any private record (redact copies them), no known secret and no contact detail. It may still
-    tell a fact in other words; measure that with ragwitness leak. The private methods look at no
+    A record that breaks a condition is withheld. A record that passes shares no long run of words
+    with any private record (redact copies them), no known secret and no contact detail. It may
+    still paraphrase a fact; measure that with ragwitness leak. The private methods check no
     condition on the records: their output depends on them by noisy counts alone, within --epsilon
     and --delta.
 
     Args:
         fail_on: Exit with 3 if a record has this fate, e.g. withheld, failed:3 or refused:5%. May
             be repeated.
-        show: Print so many texts that passed, and why so many others were withheld.
+        show: Print this number of texts that passed, and the reasons of as many withheld ones.
     """
     from ragwitness.core.run_files import RESULT
     from ragwitness.synthesis.run import UnseenAttributesError
@@ -42,13 +42,13 @@ def synthesize(
     # Step 1, the task: options checked, files read.
     outputs = Outputs.wanted("synthesis", files, fail_on)
     work = task.order(say_error)
-    # With a privacy budget a finished run is not followed by a new one: it would spend it again.
+    # With a privacy budget no new run follows a finished one: it would spend the budget again.
     folder = run_folder(task.run, "synthesize", *work.identity, again=not work.private)
     # Step 2, the preview.
     if dry_run:
         preview(work.preview(), folder, task.budget)
         return
-    # Step 3, the making. What cannot be loaded must be known before the first query.
+    # Step 3, the making. Models are loaded first, so that errors come before the first query.
     guard = work.guard()
     items = "queries" if work.private else "records"
 

@@ -121,14 +121,14 @@ def _typed(own: Declared, roles: Sequence[PathRole]) -> Any:
     plain = own.kind
     several = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
     kinds = [get_origin(type_) or type_ for type_ in several]
+    if {Sequence, Mapping} & {*kinds} and str not in kinds:
+        return list[str] | None
     if PathRole.DOCUMENTS in roles or PathRole.ADDRESS in roles or plain is object:
         kinds = [str, *[type(None)] * (own.default is None)]
     elif Path in kinds:
         kinds = [Path, *[type(None)] * (type(None) in kinds)]
     elif str in kinds:
         kinds = [str, *[type(None)] * (type(None) in kinds)]
-    elif {Sequence, Mapping} & {*kinds}:
-        return list[str] | None
     else:
         return plain
     return kinds[0] | kinds[1] if len(kinds) > 1 else kinds[0]

@@ -14,12 +14,12 @@ from ragwitness.evidence.task import VerifyTask
 def verify(task: VerifyTask, as_json: AsJson = False) -> None:
     """Check a sealed file by itself, offline.
 
-    It tells by the file what it is. Of an evidence pack it recomputes every score, p-value and
-    verdict from the recorded answers, and says by name what hidden texts keep it from. Of the
-    bundle of an audit window it checks the proofs. It needs no network, and believes nothing that
-    the file says of itself; what the verdict rests on besides is in the verdict. It exits with 0
-    for PASS, with 3 for FAIL, and with 4 for INCONCLUSIVE, where nothing is wrong and something is
-    missing, such as hidden texts or your own terms (ragwitness attest pin).
+    It recognises the kind of file. For an evidence pack it recomputes every score, p-value and
+    verdict from the recorded answers, and names each check that hidden texts prevent. For the
+    bundle of an audit window it checks the proofs. It needs no network, and trusts no claim of the
+    file about itself; the verdict lists its other assumptions. It exits with 0 for PASS, with 3
+    for FAIL, and with 4 for INCONCLUSIVE: nothing is wrong, but a part is missing, such as hidden
+    texts or your own terms (ragwitness attest pin).
     """
     import json
 

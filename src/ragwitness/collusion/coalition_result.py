@@ -116,7 +116,7 @@ class CoalitionEstimates(Shown):
             ]
         if against.least > against.account_alpha:
             return [
-                f"Nobody can be named: the smallest p of an account is {against.least:.2g} with"
+                f"No account can be named: the smallest p of an account is {against.least:.2g} with"
                 f" {fmt.count(against.accounts)} ordinary accounts, above"
                 f" {against.account_alpha:g}. Give more of them."
             ]

@@ -129,10 +129,10 @@ def mean_p_value(largest: float, accounts: int, dim: int) -> float:
 # Communities: accounts that share rare buckets more than their activity explains.
 #
 # Accounts and buckets of nearly equal queries form a bipartite graph. An account's weight of a
-# bucket is its number of queries there times ln(N / accounts there): what everybody asks weighs
-# little. Two accounts are joined where the cosine of their weights is beyond all pairs of logs in
-# which the queries are dealt out anew, each account as many and each bucket as many as before. Of
-# the joined, the innermost core is taken.
+# bucket is its number of queries there times ln(N / accounts there): common questions weigh little.
+# In reference logs the queries are dealt out anew, with the same number for each account and each
+# bucket. Two accounts are joined if the cosine of their weights is above that of all pairs in
+# these logs. The innermost core of the joined accounts is the community.
 
 # Many bits, or accounts that repeat one query meet by chance.
 _TABLES, _BITS = 4, 16
@@ -203,8 +203,8 @@ def hashes(log: QueryLog, tables: int, bits: int, seed: int = 0) -> NDArray[np.i
 def _columns(found: NDArray[np.int64], log: QueryLog) -> NDArray[np.int64]:
     """Number the buckets of all tables through, shape (tables, queries).
 
-    Where a bucket's accounts do not point one way, each query is put into a bucket of its own:
-    queries that meet by chance are no agreement, and weigh much in an account that repeats one.
+    If a bucket's accounts do not share a direction, each of its queries gets a separate bucket.
+    Queries that meet by chance are no agreement, and weigh much in an account that repeats one.
     """
     columns = np.empty_like(found)
     used = 0
@@ -276,9 +276,10 @@ def _strength(links: Links) -> float:
 
 # Spectral scan: many accounts that share a little of one direction, seen together.
 #
-# The largest eigenvalue of the sum of m_a m_a^T over unit account means m_a against the same with
-# every coordinate permuted among the accounts: coordinates keep their values, a common direction is
-# gone. Detection sets in at k tau > sqrt(N/d) (Baik, Ben Arous & Peche), however many accounts.
+# The statistic is the largest eigenvalue of the sum of m_a m_a^T over unit account means m_a. The
+# reference permutes every coordinate among the accounts: coordinates keep their values, a common
+# direction is gone. Detection starts at k tau > sqrt(N/d) (Baik, Ben Arous & Peche), for any
+# number of accounts.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -343,8 +344,8 @@ def top_direction(means: Matrix) -> tuple[float, NDArray[np.float64]]:
 def effective_size(largest: float, accounts: int, dim: int) -> float:
     """Return k tau from the largest eigenvalue; 0 where there is none.
 
-    Of N unit rows in d dimensions a common part of k tau = s N/d moves the eigenvalue to
-    N/d (1 + s)(1 + g/s), g = d/N, once s > sqrt(g); solved for s.
+    For N unit rows in d dimensions let g = d/N. A common part of k tau = s N/d with s > sqrt(g)
+    moves the eigenvalue to N/d (1 + s)(1 + g/s). This is solved for s.
     """
     ratio = dim / accounts
     # The spiked model solved for the spike: lambda = (1 + l)(1 + gamma / l) (Baik and Silverstein).

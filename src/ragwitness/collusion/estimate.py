@@ -299,9 +299,9 @@ def _windows(log: QueryLog, ordinary: QueryLog, seed: int) -> list[QueryLog]:
 def _together(table: Floats) -> tuple[Floats, Floats, float]:
     """Rank the first row among all of them, by each column and by all together.
 
-    Where the rows are exchangeable, each p-value is valid, whatever the columns have to do with
-    each other: a row's smallest p over the columns is a statistic like any other, ranked in turn
-    (min P of Westfall and Young, 1993). The product separates rows of equal minima.
+    If the rows are exchangeable, each p-value is valid under any dependence of the columns. A
+    row's smallest p over the columns is a statistic, and is ranked in turn (min P of Westfall and
+    Young, 1993). The product separates rows of equal minima.
 
     Returns:
         The first row's p by each column, the same corrected for all columns, and one for the row.

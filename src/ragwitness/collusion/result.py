@@ -37,7 +37,6 @@ _WORDS = "privacy of accounts that pool"
 
 _ACCOUNTING = {
     "paper": "Theorem 3.4 (the paper)",
-    "opaque": "best of (eps_q, delta_q)",
     "renyi": "Renyi, (3.6)",
     "moments": "moments accountant",
     "exact": "exact",
@@ -68,8 +67,7 @@ class JointBounds(Shown):
             if (epsilon := getattr(bounds, name)) is not None
         }
         rest = {name: value for name, value in asdict(self).items() if name != "bounds"}
-        # What each bound allows an attacker at most, beside what the best attack on this noise
-        # reaches.
+        # The most that each bound allows an attacker, and the best attack on this noise.
         attack = {"advantage": advantage_of(bounds.mu), "auc": auc_of(bounds.mu)}
         return {
             **asdict(bounds),

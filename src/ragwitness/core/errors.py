@@ -93,7 +93,7 @@ def import_extra(module: str, feature: str, extra: str) -> Any:
     """Import a module of a package that may not be installed.
 
     Raises:
-        MissingExtraError: It is not; ``feature`` and ``extra`` stand in the message.
+        MissingExtraError: It is not; the message has ``feature`` and ``extra``.
     """
     try:
         return importlib.import_module(module)

@@ -407,8 +407,8 @@ def of_checkout(home: str) -> Any:
     root = Path(__file__).resolve().parents[3]
     if not ((root / "research").is_dir() and (root / "experiments").is_dir()):
         raise InputError(
-            "What reproduces papers is in a checkout of the repository; this is the installed"
-            " package alone.",
+            "The programs that reproduce papers are in a checkout of the repository; this is the"
+            " installed package.",
             "Clone the repository (its address: pip show ragwitness), run pip install -e . in the"
             " clone, then the same command.",
         )

@@ -10,7 +10,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    from ragwitness.core.bet import Bet
 
 ANSWER_SECONDS = 120.0
 """Seconds to wait for an answer, whichever verb asks: an agent may take two minutes."""
@@ -206,6 +209,7 @@ class Score:
         evidence: The words behind the value, most telling first.
         reason: Why the document cannot be scored; None where it can.
         details: Method-specific numbers for the report.
+        bets: Bets on words that were never sent, in the order of the answers.
     """
 
     value: float | None
@@ -213,6 +217,7 @@ class Score:
     evidence: tuple[Evidence, ...] = ()
     reason: str | None = None
     details: Mapping[str, float] = field(default_factory=dict)
+    bets: tuple[Bet, ...] = ()
 
 
 class Decision(enum.StrEnum):
@@ -243,6 +248,10 @@ class Verdict:
         windows: Windows that were asked about; 0 where the whole document was, or as much of it as
             the method reads.
         share: Share of the document's characters in these windows.
+        e_value: Wealth of bets on words that were never sent (``membership.e_values``); None where
+            no reference model was asked.
+        e_level: The least level at which e-BH calls the document in.
+        by: What the verdict rests on: ``"ranks"``, ``"odds"``, both with ``" and "``, or nothing.
     """
 
     document: str
@@ -258,6 +267,9 @@ class Verdict:
     member: bool | None = None
     windows: int = 0
     share: float = 1.0
+    e_value: float | None = None
+    e_level: float | None = None
+    by: str | None = None
 
 
 Probe: TypeAlias = Generator[list[Query], list[Answer], Score]

@@ -2,9 +2,9 @@
 
 A type's name carries its version; a change of meaning is a new name, never a new field. Hashes are
 64 lower-case hex digits, whole numbers decimal strings below 2⁶⁴, so that no reader of JSON can
-round them. Records hold no contents (paper, §5.4), and no plain hashes of queries and answers: a
-reader of the log could guess a short text, or the few slots of an answer, and compare. Each has a
-blinded commitment, and the account gets the blinding with its answer.
+round them. Records hold no contents (paper, §5.4), and no plain hashes of queries and answers.
+Otherwise a reader of the log could guess a short text, or the few slots of an answer, and compare.
+Each has a blinded commitment, and the account gets the blinding with its answer.
 """
 
 from __future__ import annotations

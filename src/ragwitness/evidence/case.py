@@ -176,7 +176,7 @@ def _exchange(text: str) -> PackExchange:
         if row["key"] != query_key(question.target, question.query):
             raise ValueError("its key")
     except (ValueError, KeyError, TypeError, AttributeError) as error_:
-        raise refuse("answers.form", "An answer that is opened is no row of a journal.") from error_
+        raise refuse("answers.form", "An opened answer is no row of a response store.") from error_
     if error is not None:
         answer = Answer(answer.text, answer.tokens, error=str(error))
     return PackExchange(question, answer, failed)

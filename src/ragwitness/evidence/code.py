@@ -32,6 +32,7 @@ _TASKS = Registry(
         "audit": Listing("ragwitness.membership.evidence:TASK"),
         "leak": Listing("ragwitness.leakage.evidence:TASK"),
         "canary": Listing("ragwitness.canary.evidence:TASK"),
+        "marks": Listing("ragwitness.membership.marks.evidence:TASK"),
     },
 )
 

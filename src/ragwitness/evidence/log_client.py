@@ -165,7 +165,7 @@ class HttpPrefix(Closing):
                 f"{url} does not answer ({type(error).__name__}).", "Check the address."
             ) from None
         except zlib.error:
-            raise self._wrong(path, "answers with what is no gzip") from None
+            raise self._wrong(path, "does not answer with gzip") from None
 
     def _wrong(self, path: str, what: str) -> TargetResponseError:
         return TargetResponseError(

@@ -58,13 +58,13 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
     if verdict.window:
         title += f"  window {verdict.window}"
     title += _epsilon(verdict)
-    # Who reads a page of it knows what the outcome covers, what it rests on and what it does not
-    # cover; then come the checks by name and the numbers.
+    # The first page has coverage, assumptions and exclusions of the outcome. The checks by name and
+    # the numbers follow.
     scope = (
-        ("What it covers", verdict.covers),
-        ("What it rests on", verdict.rests),
-        ("What it does not cover", verdict.uncovered),
-        ("What whoever holds this file learns besides", verdict.learned),
+        ("Covers", verdict.covers),
+        ("Depends on", verdict.rests),
+        ("Does not cover", verdict.uncovered),
+        ("The holder of this file also learns", verdict.learned),
     )
     first_page = [
         Paragraph(line, "", brief=True)
@@ -84,8 +84,8 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
         f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
         warnings=verdict.notes,
         sections=(
-            Section("scope", "What this covers, and what it rests on", tuple(first_page)),
-            Section("numbers", "What can have been given away", tuple(blocks)),
+            Section("scope", "Coverage and assumptions", tuple(first_page)),
+            Section("numbers", "Possible disclosure", tuple(blocks)),
             Section("checks", "The checks", (_checks(verdict),)),
         ),
     )
@@ -166,8 +166,8 @@ def sampling_line(sampling: Sampling) -> str:
         return everything
     chances = ", ".join(f"{fmt.count(bad)}: {chance:.2%}" for bad, chance in sampling.detection)
     return (
-        f"{everything} The verdict is conditional on the others. Chance to have looked at one of"
-        f" so many bad ones: {chances}."
+        f"{everything} The verdict is conditional on the others. Chance to have checked one of a"
+        f" number of bad records: {chances}."
     )
 
 

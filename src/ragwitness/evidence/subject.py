@@ -141,6 +141,9 @@ def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(result)
     if "evidence" in fields:
         fields["evidence"] = []
+    if "bets" in fields:
+        # Stake and length, and how many words were said.
+        fields["bets"] = [[*bet[:2], *(len(words) for words in bet[2:3])] for bet in fields["bets"]]
     if isinstance(rows := fields.get("documents"), list):
         fields["documents"] = [without_words(row) for row in rows]
     return fields
@@ -148,7 +151,7 @@ def without_words(result: Mapping[str, Any]) -> dict[str, Any]:
 
 # The log of one's runs: every sealed run, before its first query and with its result.
 #
-# A run that is thrown away stays in the log, because the log only grows: its checkpoint is signed,
+# A discarded run stays in the log, because the log only grows. Its checkpoint is signed,
 # anybody may keep an old one, and :mod:`ragwitness.attest.window_log` lets monitors and witnesses
 # watch it like the log of a window. An entry holds digests and no text.
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ragwitness.attest.verdict import BundleVerdict
 
 _SMALL, _MOST_FILES = 1 << 20, 100_000
-_DRAFT = "Begin with the trust.json that ragwitness attest commit writes beside the window."
+_DRAFT = "Begin with the trust.json that ragwitness attest commit writes next to the window."
 _MADE_BY = "Give the file that ragwitness seal or ragwitness attest prove wrote."
-_TOLD, _BUNDLE = "What you were told", "For the bundle of an audit window alone"
+_TOLD, _BUNDLE = "Your knowledge", "For the bundle of an audit window alone"
 
 
 @dataclass(frozen=True)
@@ -70,16 +70,16 @@ class VerifyTask:
         Only("pack"),
         AskedAs(
             _TOLD,
-            "Public key of whoever ran the audit",
-            "As they published it. Anybody can make a pack with a key of his own: without the key,"
-            " the seal or a checkpoint no pack passes.",
+            "Public key of the auditor",
+            "As they published it. Anybody can make a pack with an own key: without the key, the"
+            " seal or a checkpoint no pack passes.",
         ),
     ] = None
     seal: Annotated[
         str | None,
         Opt(metavar="SHA256"),
         Only("pack"),
-        AskedAs(_TOLD, "Seal", "The hash that you were told before the answers came."),
+        AskedAs(_TOLD, "Seal", "The hash that you received before the answers came."),
     ] = None
     roots: Annotated[
         Path | None,

@@ -83,8 +83,8 @@ def _known(case: PackCase) -> str:
         matches.append("the key is the given one")
     if case.known.seal is not None:
         if not hmac.compare_digest(case.known.seal.strip().lower(), case.digest):
-            raise refuse("seal.digest", "The seal is not the one that was told before.")
-        matches.append("the seal is the one that was told before")
+            raise refuse("seal.digest", "The seal is not the one that the verifier gave.")
+        matches.append("the seal is the one that the verifier gave")
     if case.known.checkpoints:
         matches.append("the key signed a checkpoint that was seen before")
     if not matches:
@@ -284,7 +284,7 @@ def _asked(case: PackCase) -> str:
     units = [(row.get("stage"), row.get("document")) for row in case.pack.rows]
     sealed = case.pack.seal.units
     if sealed != {"count": len(units), "digest": units_digest(units)}:  # type: ignore[arg-type]
-        raise refuse("units", "What was found is not about what was sealed, in its order.")
+        raise refuse("units", "The scored set is not the sealed set, in its order.")
     pairs = {*units, *task_named(case.pack.seal.task).besides}
     strangers = [answer.asked for answer in case.pack.answers if answer.asked[1:3] not in pairs]
     if strangers:
@@ -377,9 +377,9 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
             return step.run(case)
         except UnlistedError as error:
             raise NotCheckedError(
-                f"the scores come from what is not packaged: {error.message}; --models with this"
-                " name loads a model or another package's method, and a method that left is in the"
-                " version that made the pack",
+                f"the scores come from a part outside the package: {error.message}; --models with"
+                " this name loads a model or another package's method, and a removed method is in"
+                " the version that made the pack",
                 needed=True,
             ) from error
         except VerificationError as error:
@@ -414,7 +414,7 @@ def _learned(case: PackCase) -> tuple[str, ...]:
         return ()
     visible = "ids of documents, how often each was asked about, all scores and settings"
     return (
-        f"{visible}; words that many of the documents share may stand in the comparison of sets.",
+        f"{visible}; the comparison of sets may contain words that many of the documents share.",
     )
 
 
@@ -437,7 +437,7 @@ def _uncovered(case: PackCase) -> tuple[str, ...]:
         stamp_text = f" the stamp shows that the seal is as old as {stamp}, and" if stamp else ""
         lines.append(
             f"That the seal of {_when(seal.begun)} is older than the answers: the signer says so;"
-            f"{stamp_text} nothing in a pack says how young the answers are. A seal that was told"
+            f"{stamp_text} nothing in a pack shows the age of the answers. A seal that was known"
             " before they came does (--seal)."
         )
     # How often answers were recorded.

@@ -305,7 +305,7 @@ def headline(result: LeakResult) -> tuple[str, str]:
     sentence = f"{sentence}; in part means {rule}."
     if leaked is None or not leaked.count:
         blind = leaked and (leaked.note or result.doubt or result.silent)
-        return "What leaks was not measured" if blind else "No record was repeated", sentence
+        return "Leaks were not measured" if blind else "No record was repeated", sentence
     count = f"{fmt.count(int(leaked.count))} of {fmt.count(leaked.of)} records"
     if leaked.excess is None:
         title = f"At most {count} leaked in part, not held against chance"
@@ -338,8 +338,8 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
         ("Started", fmt.moment(result.started)),
         *([("Spent by all starts", spent)] if spent else []),
     )
-    unmet = f"What was not found may leak all the same: {result.unreached}."
-    # The reason of a missing count stands once below the table, not in every row.
+    unmet = f"Records without a find may leak all the same: {result.unreached}."
+    # The reason of a missing count is given once below the table, not in every row.
     missing = dict.fromkeys(m.note for m in result.together if m.note)
     caption = "Each prompt once, whichever attacks sent it; what was not answered is in no figure"
     corrected = [m for m in result.together if not m.published]

@@ -267,6 +267,8 @@ def beforehand(
     It is doubtful if it can hardly call a document in, or only wrongly, because the user's
     known-out documents are unlike those in question.
     """
+    if plan.references:
+        return _by_odds(plan), False
     votes = votes_of([document.group for document in reference.documents])
     reach = VerdictReach(plan.alpha, len(without_copies(plan.documents)), votes)
     comparison = PlanLikeness.of(plan, reference, config)
@@ -279,6 +281,23 @@ def beforehand(
         remarks.append(_capital(alike.told))
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
     return tuple(remarks), reach.hardly or wrong
+
+
+def ranks_decide(plan: AuditPlan, reference: CalibrationSet) -> bool:
+    """Whether known-outside documents are enough for ranks to decide at half of the level."""
+    votes = votes_of([document.group for document in reference.documents])
+    return not VerdictReach(plan.alpha / 2, len(without_copies(plan.documents)), votes).hardly
+
+
+def _by_odds(plan: AuditPlan) -> tuple[str, ...]:
+    """Remark on an audit whose evidence is put on an absolute scale."""
+    models = " and ".join(plan.references)
+    needed = without_copies(plan.documents)
+    return (
+        f"Words that were never sent are compared with the guesses of {models}: each document gets"
+        f" a verdict by itself, from an e-value of {1 / plan.alpha:g} if all are inside, and of"
+        f" {len(needed) / plan.alpha:g} if one is.",
+    )
 
 
 _DRAFTS = (

@@ -1,8 +1,8 @@
 """``--method auto``: the first audit that the target, the documents and the caps admit.
 
-A pilot must have shown that the method can read this target. The candidates are ordered by their
-results on chat models of other makers (``docs/design/methods.md``); the first needs a system that
-shows its passages.
+A system that shows its passages is read from these. Any other is asked several kinds of questions
+(``joint``), since a method that suits one target sees nothing at another. A pilot says whether the
+answers can be read at all; it is advice, and the audit goes on all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,9 @@ from typing import Any, TypeAlias
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import PILOT
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
+from ragwitness.membership.assumptions import ranks_decide
 from ragwitness.membership.forecast import refuse_all_unscorable, rehearse
+from ragwitness.membership.joint import NATURAL
 from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
 from ragwitness.membership.prepared import fitted_config
@@ -39,11 +41,11 @@ from ragwitness.text.words import cut_characters
 
 _log = logging.getLogger(__name__)
 
-# A pilot: can a method read this target at all? It runs before anything in question is sent.
+# A pilot: can a method read this target at all? It runs before any text of the user is sent.
 #
-# A few documents known to be outside are asked about twice. Once the question shows the text, so
-# that any system can answer as if it held it; once it does not. A method is possible at this target
-# if its scores differ between the two. A pilot has a separate response store: its answers calibrate
+# A few generated texts of the package are asked about twice: first hidden, then shown in the
+# question, so that any system can answer as if it held them. A method reads this target if its
+# scores differ between the two. A pilot has a separate response store: its answers calibrate
 # nothing, since they come before all others.
 
 FIRST = 4
@@ -144,13 +146,10 @@ def _showing(query: Query, document: Document) -> Query:
     return replace(query, prompt=before.replace("{passage}", document.text) + query.prompt + after)
 
 
-def pilot_documents(known_out: Sequence[Document], audit: Audit) -> list[Document]:
-    """Return excerpts that a method has questions for: of documents known to be outside.
-
-    If they are too few, generated ones of the package follow, which no system holds.
-    """
+def pilot_documents(audit: Audit) -> list[Document]:
+    """Return generated texts of the package, which no system holds, as far as a method asks."""
     chosen: list[Document] = []
-    for document in (*known_out, *load_sample()):
+    for document in load_sample():
         if len(chosen) == DOCUMENTS:
             break
         # Of a document that is asked about in windows, the first window.
@@ -182,17 +181,15 @@ async def run_pilot(
     limiter: Spender | None,
     run: Path | None,
     audit: Audit,
-    known_out: Sequence[Document],
     progress: Progress | None = None,
 ) -> Pilot:
-    """Ask a target about texts shown in the question and not shown, and read the answers.
+    """Ask a target about texts hidden, then shown in the question, and read the answers.
 
     Args:
         target: The system under audit.
         limiter: Lets the questions pass; None does not count them.
         run: Folder of the pilot's response store; None keeps nothing.
         audit: The method.
-        known_out: Documents known to be outside; excerpts of the first few are asked about.
         progress: Called after each text.
 
     Raises:
@@ -200,7 +197,7 @@ async def run_pilot(
         TargetUnreachableError: No connection.
     """
     # 1. Excerpts, and a few answers for the user.
-    documents = pilot_documents(known_out, audit)
+    documents = pilot_documents(audit)
     pilot = Pilot(audit.name, (), (), 0)
     examples: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     declined: list[bool] = []  # of each text shown
@@ -211,7 +208,7 @@ async def run_pilot(
         if is_shown:
             declined.append(read_answer(answer).outcome is AnswerOutcome.DECLINED)
 
-    # 2. Ask with the text shown, then hidden.
+    # 2. Ask with the text hidden, then shown: a target with a memory has seen nothing before.
     with ExitStack() as files:
         journal = files.enter_context(ResponseStore(run / PILOT)) if run else None
         worker = Worker(target, journal, watch=watch, limiter=limiter)
@@ -219,11 +216,8 @@ async def run_pilot(
         for batch in (documents[:FIRST], documents[FIRST:]):
             if pilot.shown and (pilot.possible or not pilot.standing_out(1)):
                 break
+            hidden = await worker.run(audit, batch, "pilot, hidden", progress)
             visible = await worker.run(_ShownAudit(audit), batch, "pilot, shown", progress)
-            # Shown texts that cannot be read need no comparison.
-            read = sum(outcome.score.value is not None for outcome in visible) >= _NEEDED
-            compared = batch if read or pilot.standing_out(1) else ()
-            hidden = await worker.run(audit, compared, "pilot, hidden", progress)
             if any(outcome.capped for outcome in (*visible, *hidden)):
                 raise InputError(
                     f"A cap ended the pilot of {audit.name}, which asks whether its answers can be"
@@ -248,18 +242,28 @@ async def run_pilot(
 AUTO = "auto"
 CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("passages", {}),
-    ("runon", {}),
-    ("s-rag:few", {}),
+    ("joint", {}),
     ("mba", {}),
     ("rag-mia", {}),
 )
 """Methods with their options, the best first; the last asks least."""
 
+ALONE = (CANDIDATES[0], ("runon", {"natural": NATURAL}))
+"""The same where e-values decide alone: other kinds of questions add nothing to these."""
+
 USUAL = CANDIDATES[1]
 """The method of a forecast without a target: few systems show their passages."""
 
-Piloting: TypeAlias = Callable[[Audit, Sequence[Document]], Awaitable[Pilot]]
-"""Tries an audit on documents known to be outside: :func:`run_pilot` with a target."""
+KINDS: tuple[tuple[str, Mapping[str, object]], ...] = (
+    ("runon", {}),
+    ("s-rag:few", {}),
+    ("mba", {}),
+    ("rag-mia", {}),
+)
+"""Methods that ``doctor`` tries."""
+
+Piloting: TypeAlias = Callable[[Audit], Awaitable[Pilot]]
+"""Tries whether a target's answers can be read: :func:`run_pilot` with a target."""
 
 _SAMPLE = 5  # documents of each kind that are rehearsed
 _READABLE = 0.5  # share of them that a method must have a question for
@@ -299,33 +303,35 @@ async def choose(
         seen: Measured abilities of the target, and their cost.
         proxy: The auditor's own model.
         budget: Caps and prices.
-        piloting: Tries whether answers can be read, candidate by candidate until they can.
+        piloting: Tries whether answers can be read; a failure is reported, and decides nothing.
 
     Raises:
         CapabilityError: No candidate can be used at all.
         InputError: A cap ended a pilot.
     """
     stages, passed, spent = stages_of(plan, shadow=False), list[str](), seen.requests
-    reference, dear = stages.reference.documents, list[tuple[float, str, Any, Audit]]()
+    beyond_caps = list[tuple[float, str, Any, Audit]]()
 
-    async def readable(
+    async def chosen(
         queries: float, method: str, config: Any, audit: Audit, beyond: str = ""
-    ) -> Choice | None:
-        """Return the choice if a pilot can read the answers."""
+    ) -> Choice:
+        """Return the choice, and what a pilot says of it."""
         nonlocal spent
         evidence = "the target shows the passages that it retrieves"
         if needs_pilot(audit):
-            pilot = await piloting(audit, reference)
+            pilot = await piloting(audit)
             spent, evidence = spent + pilot.queries, pilot.told
             if not pilot.possible:
-                passed.append(f"not {audit.name}: {evidence}")
-                return None
+                evidence = f"{evidence}, so little may be found; it is asked all the same"
         many = "1 query" if queries == 1 else f"{queries:.3g} queries"
-        chosen = f"auto chose {audit.name}: {many} a document{beyond}"
-        return Choice(method, config, "; ".join((chosen, evidence, *passed)) + ".", spent)
+        cost = f"auto chose {audit.name}: at most {many} a document{beyond}"
+        return Choice(method, config, "; ".join((cost, evidence, *passed)) + ".", spent)
 
     # 1. In the order given; candidates beyond a cap are set aside.
-    for method, options in CANDIDATES:
+    candidates = CANDIDATES
+    if plan.references and not ranks_decide(plan, stages.reference):
+        candidates = ALONE
+    for method, options in candidates:
         config = fitted_config(configure(method, options), seen.alternatives)
         audit = among(build_audit(method, proxy, config), plan.every_document)
         use, unusable = await _use_of(audit, stages, seen, proxy)
@@ -335,21 +341,19 @@ async def choose(
                 f"the whole would take {use.queries + spent:,} queries and {use.tokens:,} tokens,"
                 f" more than {OPTIONS[cap]} allows"
             )
-            dear.append((queries, method, config, audit))
+            beyond_caps.append((queries, method, config, audit))
         if unusable:
             _log.info("auto passes over %s: %s", audit.name, unusable)
             passed.append(f"not {audit.name}: {unusable}")
-        elif choice := await readable(queries, method, config, audit):
-            return choice
+        else:
+            return await chosen(queries, method, config, audit)
     # 2. Where none stays within the caps: the one that asks least.
-    beyond = "; no method stays within the caps, this one asks least"
-    for candidate in sorted(dear, key=lambda one: one[0]):
-        if choice := await readable(*candidate, beyond):
-            return choice
+    if beyond_caps:
+        beyond = "; no method stays within the caps, this one asks least"
+        return await chosen(*min(beyond_caps, key=lambda candidate: candidate[0]), beyond)
     raise CapabilityError(
         f"No method can be chosen ({'; '.join(passed)}).",
-        "Look at answers of the target: ragwitness doctor TARGET. A method that is named with"
-        " --method is not piloted.",
+        "Look at answers of the target: ragwitness doctor TARGET.",
     )
 
 

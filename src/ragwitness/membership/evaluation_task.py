@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EvaluateTask(HowRead, OwnSystem):
-    """Measure how well audits do on a corpus of yours.
+    """Measure the quality of audits on your corpus.
 
-    Carried out, it gives every rate with its interval, beside the controls. The system is one of
-    ours, in this process: nothing is sent anywhere but to a model that you name.
+    The result has every rate with its interval, and the controls. The system runs in this process:
+    queries go only to a model that you name.
 
     Attributes:
         corpus: Documents of one source. Half of them are put into the index.

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.core.files import lines_of
 from ragwitness.core.run_files import FINISHED, SCORES
@@ -32,13 +33,23 @@ from ragwitness.evidence.case import (
 )
 from ragwitness.evidence.subject import SealedText, SealSubject, without_words
 from ragwitness.membership.assumptions import PlanLikeness
+from ragwitness.membership.e_values import Guesser
 from ragwitness.membership.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
 from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed
 from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
-from ragwitness.membership.run import APART, LOOKS, SAME, Effort, Statistic, conclude, trained
+from ragwitness.membership.run import (
+    APART,
+    LOOKS,
+    SAME,
+    Effort,
+    Statistic,
+    conclude,
+    drop_duplicate_questions,
+    trained,
+)
 from ragwitness.membership.shadow import Shadow, build_shadow
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
@@ -195,7 +206,7 @@ def _read(case: PackCase) -> _Recorded:
     outcomes: dict[str, list[Outcome]] = {stage: [] for stage in stages.documents}
     documents = {stage: iter(row_documents) for stage, row_documents in stages.documents.items()}
     for row in pack.rows:
-        if row.keys() != _ROW:
+        if row.keys() - {"bets"} != _ROW:
             raise refuse("rows.form", "A row of the outcomes lacks a field or has another.")
         document = next(documents[row["stage"]], None)
         if document is None or document.id != row["document"]:
@@ -349,7 +360,7 @@ def _check_verdicts(case: PackCase) -> str:
     RESULT_TYPE.opened(stored)  # every field is there, and of its type
     # 1. Recomputed scores, and sealed ones where texts are hidden.
     again: Mapping[tuple[str, int], Outcome] = case.kept.get("replayed", {})
-    outcomes = {
+    outcomes: Mapping[str, Sequence[Outcome]] = {
         stage: [again.get((stage, number), outcome) for number, outcome in enumerate(section)]
         for stage, section in it.outcomes.items()
     }
@@ -374,6 +385,8 @@ def _check_verdicts(case: PackCase) -> str:
         next((line for line in warnings if line.startswith(start)), ""),
         tuple(name for name, reason in reasons.items() if reason.startswith(SENT)),
     )
+    distinct = drop_duplicate_questions(it.audit, outcomes)
+    outcomes, guess = _sealed_guesses(it.order, distinct, summary.get("odds"))
     result = conclude(
         it.order.plan,
         it.audit,
@@ -386,6 +399,7 @@ def _check_verdicts(case: PackCase) -> str:
         APART in warnings,
         looks,
         before,
+        guess,
     )
     if it.order.why:
         result = replace(result, settings={"chosen": it.order.why} | dict(result.settings))
@@ -408,6 +422,39 @@ def _check_verdicts(case: PackCase) -> str:
     listed = ", ".join(f"{fmt.count(n)} {name}" for name, n in counts.items())
     total = fmt.count(len(recomputed["documents"]))
     return f"{total} verdicts recomputed ({listed}), as the result says"
+
+
+def _sealed_guesses(
+    order: PreparedAudit, outcomes: Mapping[str, Sequence[Outcome]], odds: Mapping[str, Any] | None
+) -> tuple[Mapping[str, Sequence[Outcome]], Guesser | None]:
+    """Return the outcomes with numbered bets, and the guesses of a result for them.
+
+    The guesses are the auditor's word: no answer of the target shows them.
+    """
+    if not order.plan.references:
+        return outcomes, None
+    guesses: dict[Bet, tuple[float, ...]] = {}
+    rows = iter(odds["guesses"] if odds else ())
+
+    def numbered(bet: Bet) -> Bet:
+        if not bet.words:
+            return bet
+        nats = next(rows, None)
+        if nats is None or len(nats) != len(bet.words) or min(nats) < 0:
+            raise refuse("odds", "The guesses of the reference models do not fit the won bets.")
+        # Hidden words are all alike, and their bets are not.
+        bet = replace(bet, question=str(len(guesses)))
+        guesses[bet] = tuple(nats)
+        return bet
+
+    renumbered = {
+        stage: [
+            replace(o, score=replace(o.score, bets=tuple(map(numbered, o.score.bets))))
+            for o in outcomes[stage]
+        ]
+        for stage in ("known outside", "documents")
+    }
+    return {**outcomes, **renumbered}, lambda _: (tuple(odds["models"]) if odds else (), guesses)
 
 
 def _statistic(it: _Recorded, outcomes: Mapping[str, Sequence[Outcome]]) -> Statistic:

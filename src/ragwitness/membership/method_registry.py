@@ -44,6 +44,11 @@ _METHODS = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",
     {
+        "joint": AuditListing(
+            "ragwitness.membership.joint:Joint",
+            "several kinds of questions about each document, and one score",
+            shows="asked in several ways, the system answered as if it could read its text",
+        ),
         "s-rag": AuditListing(
             f"{_METHODS}.srag:SRag",
             "next-word probabilities of the words that tell most",
@@ -108,5 +113,12 @@ def build_audit(name: str, proxy: LanguageModel, config: object | None = None) -
     """
     chosen = configure(name) if config is None else config
     kind = AUDITS.load(name)
-    audit: Audit = AUDITS.guard(name, lambda: kind(proxy, chosen))
+    # One that joins others is made from these.
+    joined = {
+        audit_name: build_audit(audit_name, proxy, configure(audit_name, options))
+        for audit_name, options in getattr(chosen, "parts", {}).items()
+    }
+    audit: Audit = AUDITS.guard(
+        name, lambda: kind(proxy, chosen, joined) if joined else kind(proxy, chosen)
+    )
     return audit

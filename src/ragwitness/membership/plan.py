@@ -39,6 +39,8 @@ class AuditPlan:
         accept_unlike: Keep verdicts ``in`` although the calibration documents are unlike those
             in question; they are not exact then.
         left_out: Files and rows that could not be read.
+        references: Models that have not read the documents, whose guesses put evidence on an
+            absolute scale (``membership.e_values``); without any, documents are ranked alone.
     """
 
     stored_name: ClassVar[str] = "AuditPlan"
@@ -54,11 +56,19 @@ class AuditPlan:
     # These decide no answer, so they name no run folder.
     accept_unlike: bool = field(default=False, repr=False)
     left_out: Reading = field(default=(), repr=False)
+    references: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def every_document(self) -> tuple[Document, ...]:
-        """The documents in question, those that are known, and those that may calibrate."""
-        return (*self.documents, *(self.known_out or auxiliary_of(self)), *self.known_in)
+        """The documents in question, those that are known, and those that may calibrate.
+
+        They show which words are rare or shared. A few known ones show too little of that, so the
+        auxiliary documents are added where reference models are asked.
+        """
+        known_out: Sequence[Document] = self.known_out
+        if self.references or not known_out:
+            known_out = (*known_out, *auxiliary_of(self))
+        return (*self.documents, *known_out, *self.known_in)
 
     def __post_init__(self) -> None:
         """Refuse a plan that cannot give a verdict."""
@@ -69,7 +79,7 @@ class AuditPlan:
         for row in (self.documents, self.known_out, self.known_in):
             ids = Counter(name for name, _ in {(d.id, d.text) for d in row})
             if twice := next((name for name, times in ids.items() if times > 1), None):
-                raise InputError(f"Two texts have the id {twice!r}.", "Give each an id of its own.")
+                raise InputError(f"Two texts have the id {twice!r}.", "Give each a separate id.")
         # Compared by text: one document under two ids would calibrate its own p-value.
         audited = {same_text(document): document.id for document in self.documents}
         outside = {same_text(document): document.id for document in self.known_out}
@@ -171,6 +181,42 @@ def nearest(texts: Sequence[str]) -> NDArray[np.float64]:
     return np.asarray(np.where(similarity < _NEAR, similarity, 0.0).max(axis=1, initial=0.0))
 
 
+_VERSIONS = (
+    "{} known-outside documents are versions of documents in question, and calibrate nothing: a"
+    " system answers them from the version that it holds ({})."
+)
+_LEAST_VERSION = 0.5  # ROUGE-L F1 above which texts of one kind rarely are
+_SHORTEST = 20  # words of a text that may be a version
+_FURTHER = 0.1  # how far versions are above that, or above any two known documents
+_NAMED = 3
+
+
+@functools.lru_cache(maxsize=2)  # each step of an audit asks again
+def versions(
+    known_out: tuple[Document, ...], documents: tuple[Document, ...]
+) -> tuple[Document, ...]:
+    """Return the known-outside documents that are versions of documents in question.
+
+    They are more alike than any two known documents are to each other: texts of one template are
+    alike in both ways, and stay.
+    """
+    from rapidfuzz.distance import Indel
+    from rapidfuzz.process import cdist
+
+    known_out = tuple(d for d in known_out if len(d.text.split()) >= _SHORTEST)
+    if not known_out or not documents:
+        return ()
+    words = Vocabulary().tokenize(d.text[:_READ] for d in (*known_out, *documents))
+    spelled = ["".join(map(chr, words[at] % 0x10FFFF)) for at in range(len(words))]
+    similarity = Indel.normalized_similarity
+    own_kind, others = spelled[: len(known_out)], spelled[len(known_out) :]
+    across = cdist(own_kind, others, scorer=similarity).max(axis=1)
+    within = cdist(own_kind, own_kind, scorer=similarity)
+    np.fill_diagonal(within, 0.0)
+    bar = max(_LEAST_VERSION, float(within.max())) + _FURTHER
+    return tuple(d for d, alike in zip(known_out, across.tolist(), strict=True) if alike > bar)
+
+
 def choose_reference(
     known_out: Sequence[Document], auxiliary_given: bool, spare: Sequence[Document]
 ) -> CalibrationSet:
@@ -183,6 +229,8 @@ def choose_reference(
             "P-values hold if the audited documents that are outside are like the --known-out"
             " ones in kind.",
         )
+    if not spare:
+        return CalibrationSet((), "none", False, "No document was ranked among others.")
     source = "auxiliary" if auxiliary_given else "generated"
     return CalibrationSet(
         tuple(spare[:_MOST]),
@@ -340,8 +388,19 @@ def stages_of(plan: AuditPlan, shadow: bool) -> Stages:
     # The shadow takes its share first; calibration uses documents that it never saw.
     split: AuxiliarySplit | None = split_auxiliary(auxiliary, plan.shadow) if shadow else None
     spare: Sequence[Document] = split.spare if split else auxiliary
-    reference = choose_reference(plan.known_out, bool(plan.auxiliary), spare)
-    warning = " ".join(filter(None, (reference.warning, *folded(plan))))
+    if plan.references and not plan.known_out and not split:
+        spare = ()  # the absolute scale needs no other document
+    same = set(versions(plan.known_out, plan.documents))
+    known_out = [document for document in plan.known_out if document not in same]
+    if plan.known_out and not known_out:
+        raise InputError(
+            "All known-outside documents are versions of documents in question.",
+            "Give documents that are no versions of these, or none.",
+        )
+    reference = choose_reference(known_out, bool(plan.auxiliary), spare)
+    names = ", ".join([d.id for d in plan.known_out if d in same][:_NAMED])
+    named = [_VERSIONS.format(len(same), names)] if same else []
+    warning = " ".join(filter(None, (reference.warning, *named, *folded(plan))))
     reference = replace(reference, warning=warning or None)
     documents = (
         dict(zip(SHADOW_STAGES, (split.inside, split.outside), strict=True)) if split else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
 import logging
@@ -24,6 +25,7 @@ from ragwitness.core.files import replace_file
 from ragwitness.core.run_files import LOOK, SCORES
 from ragwitness.core.types import (
     Audit,
+    Decision,
     Document,
     Score,
     Target,
@@ -36,8 +38,11 @@ from ragwitness.membership.assumptions import (
     PlanLikeness,
     calibration_of,
     doubts,
+    ranks_decide,
     take_back,
 )
+from ragwitness.membership.blind_spots import blind_spots
+from ragwitness.membership.e_values import Guesser, Guesses, e_value, references_of, test_mean_pay
 from ragwitness.membership.plan import (
     SHADOW_STAGES,
     AuditPlan,
@@ -53,13 +58,14 @@ from ragwitness.membership.plan import (
 from ragwitness.membership.prior_queries import SENT, Disclosed, sent_before, sent_unkept
 from ragwitness.membership.results.assumptions import VerdictPower
 from ragwitness.membership.results.audit import AuditResult
+from ragwitness.membership.results.odds import OddsScale
 from ragwitness.membership.shadow import (
     AuditClassifier,
     Shadow,
     build_shadow,
     train_classifier,
 )
-from ragwitness.membership.verdicts import Judged, judge
+from ragwitness.membership.verdicts import Judged, judge, with_odds
 from ragwitness.membership.windows import MOST, SIZE, WindowedAudit, running_scores
 from ragwitness.report.spending import answers_kept, spending, unasked
 from ragwitness.runner.budget import Budget, Use
@@ -267,7 +273,11 @@ def _looks_at(
 
 
 def _cautions(
-    alpha: float, reference: CalibrationSet, known: Sequence[Outcome], judged: Sequence[Judged]
+    alpha: float,
+    reference: CalibrationSet,
+    known: Sequence[Outcome],
+    judged: Sequence[Judged],
+    by_ranks: bool,
 ) -> list[str]:
     """Return warnings about missing scores.
 
@@ -276,11 +286,12 @@ def _cautions(
         reference: Documents outside.
         known: Their outcomes.
         judged: Documents in question.
+        by_ranks: Whether verdicts rest on documents outside.
     """
     cautions = [reference.warning] if reference.warning else []
     calibrated = sum(outcome.score.value is not None for outcome in known)
     needed, given_out = documents_needed(alpha), len(reference.documents)
-    if calibrated < needed:
+    if calibrated < needed and by_ranks:
         # More documents help only where documents can be scored.
         hint = " Give more with --known-out."
         if 2 * calibrated < given_out:
@@ -300,7 +311,7 @@ def _cautions(
 SAME = "asks the same question as {}, whose text differs further on"
 
 
-def _drop_duplicate_questions(
+def drop_duplicate_questions(
     audit: Audit, outcomes: Mapping[str, Sequence[Outcome]]
 ) -> dict[str, list[Outcome]]:
     """Take the score from documents that ask the very questions of another.
@@ -387,6 +398,7 @@ def conclude(
     apart: bool | None = None,
     looks: int = 0,
     before: Disclosed = Disclosed(),  # noqa: B008  # frozen
+    guess: Guesser | None = None,
 ) -> AuditResult:
     """Calibrate, judge, and add the warnings.
 
@@ -402,12 +414,16 @@ def conclude(
         apart: Whether known documents were asked earlier or later; None decides by their starts.
         looks: Interim analyses on a part of the documents.
         before: Documents that earlier runs sent to the target.
+        guess: Returns the guesses of reference models; None ranks documents alone.
     """
-    ordered, alpha = plan.alpha, plan.alpha * 0.5**looks
+    ordered, total = plan.alpha, plan.alpha * 0.5**looks
+    reference, scaled = stages.reference, guess is not None
+    by_ranks = not scaled or ranks_decide(replace(plan, alpha=total), reference)
+    # Ranks and e-values share the level, as fixed before any answer.
+    alpha = total / 2 if scaled and by_ranks else total
     plan = replace(plan, alpha=alpha)
-    reference = stages.reference
     seen = seen or PlanLikeness.of(plan, reference, getattr(audit, "config", None))
-    outcomes = _drop_duplicate_questions(audit, at_target(outcomes))
+    outcomes = drop_duplicate_questions(audit, at_target(outcomes))
     calibrating, inside, in_question = (
         outcomes[stage] for stage in ("known outside", "known inside", "documents")
     )
@@ -445,13 +461,14 @@ def conclude(
     )
     spent = spending(effort.spent, effort.budget, effort.stopped_by, every)
     warnings = (
+        *blind_spots(audit, every, inside, calibrating),
         *notes_of(plan.left_out),
         *([APART] if apart else []),
         *([before.told] if before.told else []),
         *unasked(spent, len(every)),
         *([LOOKS.format(looks, alpha, ordered)] if looks else []),
-        *doubts(plan, calibration, tested, seen),
-        *_cautions(alpha, reference, calibrating, judged),
+        *(doubts(plan, calibration, tested, seen) if by_ranks else []),
+        *_cautions(alpha, reference, calibrating, judged, by_ranks),
         *answers_kept([*statistic.asked, *every]),
     )
     # 3. Conformal p-values, corrected for the number of documents asked about; verdicts that rest
@@ -465,10 +482,25 @@ def conclude(
         groups=(groups["outside"], groups["inside"]) if any(map(any, groups.values())) else None,
     )
     verdicts = take_back(plan, seen, verdicts, odd, apart=apart)
+    # 4. The absolute scale, which needs no other document.
+    odds = None
+    if guess is not None:
+        odds, guesses = _odds(audit, guess, calibrating, in_question, alpha)
+        if odds.refused:
+            warnings = (odds.refusal, *warnings)
+        verdicts = with_odds(
+            verdicts if by_ranks else _undecided(verdicts),
+            {outcome.document.id: outcome.score for outcome in in_question},
+            guesses,
+            alpha,
+            refused=odds.refused,
+            alone=not by_ranks,
+            withheld=frozenset(before.withheld),
+        )
     return AuditResult(
         method=audit.name,
         target=target,
-        alpha=alpha,
+        alpha=total,
         started=effort.started,
         seconds=effort.seconds,
         queries=sum(outcome.queries for outcome in every),
@@ -482,7 +514,40 @@ def conclude(
         left_out=left_out_of(plan.left_out),
         ragwitness=version("ragwitness"),
         spent=spent,
+        odds=odds,
     )
+
+
+def _undecided(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    """Return verdicts whose ranks decide nothing: the level belongs to e-values alone."""
+    return tuple(
+        v if v.decision is Decision.INCONCLUSIVE else replace(v, decision=Decision.INCONCLUSIVE)
+        for v in verdicts
+    )
+
+
+def _odds(
+    audit: Audit,
+    guess: Guesser,
+    outside: Sequence[Outcome],
+    in_question: Sequence[Outcome],
+    alpha: float,
+) -> tuple[OddsScale, Guesses]:
+    """Ask for the guesses, and test the assumption on documents known to be outside."""
+    bets = [bet for o in (*outside, *in_question) for bet in o.score.bets if bet.words]
+    models, guesses = guess(bets)
+    pays = [e_value(outcome.score.bets, guesses) for outcome in outside]
+    test = test_mean_pay(pays)
+    return OddsScale(
+        models,
+        alpha,
+        tuple(guesses[bet] for bet in bets),
+        len(pays),
+        test.mean if pays else None,
+        test.e_value,
+        # A method that shows the text around a word helps a strong target to guess it.
+        needs_test=not getattr(audit, "stands_alone", False),
+    ), guesses
 
 
 def _with_copies(documents: Sequence[Document], verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
@@ -575,6 +640,8 @@ async def run_audit(
         if run is None
         else sent_before(run, target.name, in_question, calibrating)
     )
+    # Reference models are loaded before anything is sent: without them nothing could be decided.
+    guess = await asyncio.to_thread(references_of, plan.references) if plan.references else None
     # 2. Ask: the auditor's own shadow system first, then the target.
     with ExitStack() as files:
         if limiter is None:
@@ -598,6 +665,7 @@ async def run_audit(
     seconds = time.monotonic() - clock
     effort = Effort(started, seconds, limiter.spent, limiter.budget, limiter.cap)
     looks = _looks_at(run, identity or audit.name, outcomes, plan.alpha)
-    return conclude(
-        plan, audit, target.name, stages, statistic, outcomes, effort, looks=looks, before=before
-    )
+    return await asyncio.to_thread(
+        conclude, plan, audit, target.name, stages, statistic, outcomes, effort,
+        looks=looks, before=before, guess=guess,
+    )  # fmt: skip

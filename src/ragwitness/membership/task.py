@@ -41,6 +41,7 @@ from ragwitness.runner.task_runtime import (
 
 if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
+    from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -64,8 +65,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             calibrate the verdicts.
         known_in: Documents that are known to be inside. Without them no verdict says out.
         auxiliary: Documents for the shadow system; also for calibration, without --known-out.
-        method: The audit: auto chooses by what the target, the documents and the caps admit, and
-            says why; with --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k
+        method: The audit: auto chooses by target, documents and caps, and gives its reason; with
+            --collection it is mba. Or runon, s-rag, mba, rag-mia, s2mia, min-k
             or passages. NAME:paper is the audit as its paper has it, s2mia:t and s2mia:m
             those with thresholds or a classifier.
         options: A setting of the method. May be repeated.
@@ -74,6 +75,10 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             question. They are not exact, and no ground for an accusation.
         yes: Go on without being asked where an audit can hardly decide anything.
         run: The run folder. The same folder resumes the run; a finished result is never lost.
+        reference_model: A chat model that has not read the documents. It tells how likely its
+            words are without them, so that one document gets a verdict without others. Repeat it
+            for several: the largest guess counts. smollm2 (98 MB, fetched once), gguf:FILE or
+            hf:NAME; none ranks documents alone.
         group_field: The field or column that names the author, template or source of a document.
             Known documents of one group have one vote together.
         retrieval: How the shadow system finds passages: lexical, minilm or hf:NAME.
@@ -103,7 +108,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "Texts, Word, PDF, HTML, EPUB and other files, many at once; or a JSONL or CSV file"
             " with a field text.",
         ),
-    ]
+    ] = ""
     _: KW_ONLY
     known_out: Annotated[
         Texts | None,
@@ -157,6 +162,11 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
     accept_unlike: bool = False
     yes: bool = False
     run: RunPath = None
+    reference_model: Annotated[
+        Sequence[str] | None,
+        Opt(metavar="MODEL", shown="smollm2 where it can be had"),
+        Only("single"),
+    ] = None
     group_field: str | None = None
     paragraphs: Annotated[
         Paragraphs, AskedAs("Documents", "Take each paragraph of a text file as a document")
@@ -178,7 +188,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         """The most queries that may be under way."""
         if self.concurrency is not None:
             return self.concurrency
-        # A cluster answers for a system of ours, and only for that.
+        # A cluster serves only a lab system.
         ours = self.cluster if str(self.target).startswith("lab:") else None
         return max(4, 2 * ours.workers) if ours else 4
 
@@ -202,6 +212,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         # 1. The options: nothing large is read, and no model is loaded, before they are checked.
         refuse_types(self)
         check_target(self.target)
+        if isinstance(self.documents, str) and not self.documents:
+            raise InputError("There are no documents in question.", "Give them: --documents FILE")
         budget, cluster = self.budget, self.cluster
         self.transport()  # refuses what cannot be used, before anything is written or sent
         method, settings = self.method, key_values(self.options)
@@ -244,10 +256,24 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             in_flight=self.at_once,
             accept_unlike=self.accept_unlike,
         )
+        if not collection:
+            plan = replace(plan, references=self._references(plan, traits["shadow"]))
         # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(unread))
         return PreparedAudit(target, plan, method, config, self.proxy, budget)
+
+    def _references(self, plan: AuditPlan, shadow: bool) -> tuple[str, ...]:
+        """Return the reference models: by default the packaged one, where ranks cannot decide."""
+        from ragwitness.membership.results.assumptions import VerdictReach
+        from ragwitness.models.smollm2 import NAME, can_be_had
+        from ragwitness.text.overlap import without_copies
+
+        if self.reference_model is not None:
+            return tuple(name for name in self.reference_model if name != "none")
+        distinct = len(without_copies(plan.documents))
+        ranks = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out))
+        return () if shadow or not ranks.hardly or not can_be_had() else (NAME,)
 
     def identity(self, order: PreparedAudit) -> tuple[object, ...]:
         """Return the inputs that name a run folder, besides its target.
@@ -352,6 +378,8 @@ async def choose_method(
         InputError: No method has a question for any document; then nothing was sent.
     """
     from ragwitness.membership.auto_select import choose, refuse_beforehand, run_pilot
+    from ragwitness.membership.method_registry import build_audit
+    from ragwitness.membership.results.odds import FEWEST_KNOWN
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.runner.capabilities import measured
 
@@ -360,7 +388,12 @@ async def choose_method(
     report = await measured(target, limiter, folder)
     piloting = partial(run_pilot, target, limiter, folder, progress=progress)
     choice = await choose(order.plan, report, proxy, order.budget, piloting)
-    return replace(order, method=choice.method, config=choice.config, why=choice.why)
+    chosen = replace(order, method=choice.method, config=choice.config, why=choice.why)
+    audit = build_audit(choice.method, proxy, choice.config)
+    # Without documents to test them on, e-values of such a method decide nothing.
+    if len(order.plan.known_out) < FEWEST_KNOWN and not getattr(audit, "stands_alone", False):
+        return replace(chosen, plan=replace(order.plan, references=()))
+    return chosen
 
 
 async def run_prepared(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragwitness.core.types import Decision, Document, Score, Verdict
+from ragwitness.core.bet import Bet
+from ragwitness.core.types import Decision, Document, Evidence, Score, Verdict
+from ragwitness.membership.e_values import Guesses, e_benjamini_hochberg, e_value
+from ragwitness.membership.results.odds import rarity
 from ragwitness.membership.windows import running_scores
 from ragwitness.stats.p_values import (
     Groups,
@@ -104,6 +108,84 @@ def judge(
             )
         )
     return tuple(verdicts)
+
+
+def with_odds(
+    verdicts: Sequence[Verdict],
+    scores: Mapping[str, Score],
+    guesses: Guesses,
+    alpha: float,
+    *,
+    refused: bool,
+    alone: bool = True,
+    withheld: Set[str] = frozenset(),
+) -> tuple[Verdict, ...]:
+    """Add each document's e-value, and call those ``in`` that e-BH rejects at ``alpha``.
+
+    Args:
+        verdicts: Those by ranks; their level and this one add up to that of the audit.
+        scores: By id of the document.
+        guesses: Of every won bet.
+        alpha: Level of the verdicts by e-values.
+        refused: Whether the target says such words anyway: then nothing rests on e-values.
+        alone: Whether nothing rests on ranks.
+        withheld: Ids of documents whose words the target may have been sent before.
+    """
+    e_values = [e_value(scores[v.document].bets, guesses) for v in verdicts]
+    counted = [
+        1.0 if v.document in withheld else e for v, e in zip(verdicts, e_values, strict=True)
+    ]
+    levels = e_benjamini_hochberg(counted)
+    combined = []
+    for verdict, e, level in zip(verdicts, e_values, levels.tolist(), strict=True):
+        by_ranks, by_odds = verdict.decision is Decision.IN, level <= alpha and not refused
+        by = " and ".join(["ranks"] * by_ranks + ["odds"] * by_odds) or None
+        decision, reason = verdict.decision, verdict.reason
+        if by_odds:
+            out = decision is Decision.OUT
+            decision = Decision.INCONCLUSIVE if out else Decision.IN
+            reason = _CONFLICT if out else _said_so(scores[verdict.document].bets, guesses)
+        elif decision is Decision.INCONCLUSIVE and alone:
+            needed = len(verdicts) / alpha
+            reason = reason if verdict.score is None else _WEAK.format(e, needed)
+        evidence = _guessed(verdict.evidence, scores[verdict.document].bets, guesses)
+        combined.append(
+            replace(
+                verdict,
+                decision=decision,
+                reason=reason,
+                evidence=evidence,
+                e_value=e,
+                e_level=level,
+                by=by,
+            )
+        )
+    return tuple(combined)
+
+
+_CONFLICT = "unlike documents inside by its rank, and unlike documents outside by its e-value"
+_WEAK = "its e-value is {:.3g}, and {:.3g} is needed: its words were not said, or are easy to guess"
+
+
+def _said_so(bets: Sequence[Bet], guesses: Guesses) -> str:
+    """Say how rarely a model without the document would say what was said."""
+    nats = sum(sum(guesses[bet]) for bet in bets if bet.words)
+    return f"a model that had not read it would say these words {rarity(nats)}"
+
+
+def _guessed(
+    evidence: Sequence[Evidence], bets: Sequence[Bet], guesses: Guesses
+) -> tuple[Evidence, ...]:
+    """Set the guess of the reference models beside words that were said."""
+    chances = [
+        ("".join(bet.words).strip(), math.exp(-sum(guesses[bet]))) for bet in bets if bet.words
+    ]
+
+    def baseline(item: Evidence) -> float:
+        # The words of evidence keep the punctuation behind the last.
+        return next((p for words, p in chances if item.word.startswith(words)), item.baseline)
+
+    return tuple(replace(item, baseline=baseline(item)) for item in evidence)
 
 
 def _p_values(

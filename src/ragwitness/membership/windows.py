@@ -126,17 +126,26 @@ class Windows:
         shared: Runs of words in two documents or more.
         common: Runs in three or more, used where nothing else distinguishes a document.
         digest: Hash of both and of the rules, part of the identity of an audit.
+        typical: Windows of the documents of the set, the median. They share the questions of a
+            document: as many about a window of any document, since windows are ranked together.
     """
 
     shared: Elsewhere
     common: Elsewhere
     digest: str
+    typical: int = 1
 
     @classmethod
     def among(cls, documents: Sequence[Document]) -> Windows:
         """Return the windows of a set of documents, near copies as one."""
         shared, common = (Elsewhere.among(documents, _RUN, holders) for holders in (2, 3))
-        return cls(shared, common, " ".join((_RULES, shared.digest, common.digest)))
+        windows = cls(shared, common, "")
+        counts = sorted(max(1, len(windows.of(document.text))) for document in documents)
+        typical = counts[len(counts) // 2] if counts else 1
+        # Where all documents have as many, the questions are those of earlier versions.
+        mixed = (str(typical),) * (len(set(counts)) > 1)
+        digest = " ".join((_RULES, shared.digest, common.digest, *mixed))
+        return cls(shared, common, digest, typical)
 
     def of(self, text: str) -> tuple[str, ...]:
         """Return the windows of a text in the order in which they are asked about.
@@ -244,7 +253,7 @@ class WindowedAudit:
     def questions(self, document: Document) -> list[Query]:
         """Return every question that may be asked, where the method can list them."""
         windows = self.windows(document)
-        listed = getattr(self._part(len(windows)), "questions", lambda _: ())
+        listed = getattr(self._part(), "questions", lambda _: ())
         return [query for window in windows for query in listed(window)]
 
     def probe(self, document: Document) -> Probe:
@@ -252,7 +261,7 @@ class WindowedAudit:
         windows = self.windows(document)
         if not windows:
             return Score(None, reason="all of its text stands in other documents of the audit")
-        config, method = getattr(self.inner, "config", None), self._part(len(windows))
+        config, method = getattr(self.inner, "config", None), self._part()
         enough = float(getattr(config, getattr(config, "stops_at", ""), math.inf))
         # A method that stops where the evidence is strong asks about one window after the other.
         step = len(windows) if enough == math.inf else 1
@@ -262,9 +271,9 @@ class WindowedAudit:
             scores += yield from _together([method.probe(window) for window in batch])
         return _joined(document, windows, scores)
 
-    def _part(self, windows: int) -> Audit:
-        """The method for one of several windows, which share the questions of a document."""
-        config = getattr(self.inner, "config", None)
+    def _part(self) -> Audit:
+        """The method for one window: the windows of a typical document share its questions."""
+        config, windows = getattr(self.inner, "config", None), self.elsewhere.typical
         if windows < 2 or not (name := getattr(config, "asks", "")):
             return self.inner
         method = copy.copy(self.inner)
@@ -318,9 +327,10 @@ def _joined(document: Document, windows: Sequence[Document], scores: Sequence[Sc
         n = len(values) + len(windows) - count_asked if further else 1
         details[name] = sum(values) / n
     readable = [score for score in scores if score.value is not None]
+    bets = tuple(bet for score in scores for bet in score.bets)
     if not readable:
-        return replace(scores[-1], details=details)
+        return replace(scores[-1], details=details, bets=bets)
     # 3. The words of the most telling window first.
     order = sorted(readable, key=lambda score: -(score.value or 0.0))
     evidence = tuple(word for score in order for word in score.evidence)
-    return Score(means[-1], readable[0].features, evidence, details=details)
+    return Score(means[-1], readable[0].features, evidence, details=details, bets=bets)

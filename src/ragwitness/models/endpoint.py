@@ -1,7 +1,8 @@
 """Models behind an OpenAI-compatible endpoint: another machine's, or a GGUF file's in here.
 
 Chat models write texts with log-probabilities of their tokens. They do not score a given text
-and do not go on from a given beginning: the protocol's chat has no place for either.
+and do not go on from a given beginning: the protocol's chat has no place for either. A GGUF file
+does both, by the native interface of llama.cpp's server.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,8 @@ from ragwitness.core.errors import (
     import_extra,
 )
 from ragwitness.core.files import files_digest
-from ragwitness.core.types import Answer, Query
-from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError
+from ragwitness.core.types import Answer, Query, TokenLogprob
+from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError, TextScores
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.reader.tokens import ReaderTokenizer
 from ragwitness.targets.failures import Key, find_key
@@ -136,7 +137,7 @@ class EndpointModel:
 
     def score(
         self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
-    ) -> NoReturn:
+    ) -> list[TextScores]:
         """Refuse: the protocol gives no log-probabilities of a given text.
 
         Raises:
@@ -230,6 +231,7 @@ class GgufModel(EndpointModel):
     """
 
     callers = 1
+    can_score = True
 
     def __init__(self, file: str) -> None:
         path = Path(file)
@@ -250,9 +252,11 @@ class GgufModel(EndpointModel):
                 " name a folder of transformers as hf:FOLDER.",
             ) from None
         root = self._server.listening_address
-        self._counter = JsonClient(root, key, _OPTIONS)
-        close_with(self, self._counter.close)
+        self._native = JsonClient(root, key, _OPTIONS)
+        close_with(self, self._native.close)
         super().__init__(OpenAITarget(Endpoint(f"{root}/v1", path.stem), _OPTIONS, key=key))
+        reply: Any = wait_for(self._native.post("/tokenize", {"content": "a"}))
+        self._plain_token = int(reply["tokens"][-1])
         self._name = f"gguf:{path.stem}@{files_digest([path])[:6]}"
 
     @property
@@ -262,8 +266,100 @@ class GgufModel(EndpointModel):
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, by the model's own tokenizer."""
-        reply: Any = wait_for(self._counter.post("/tokenize", {"content": text}))
+        reply: Any = wait_for(self._native.post("/tokenize", {"content": text}))
         return len(reply["tokens"])
+
+    def score(
+        self, texts: Sequence[str], *, after: Sequence[ChatPrompt] | None = None, top: int = 0
+    ) -> list[TextScores]:
+        """Score each text; see :class:`~ragwitness.models.base.LanguageModel`.
+
+        Half a character beyond the first 100 tokens of its place has the probability of the last
+        of them, which is never below its own.
+        """
+        prompts = after or [ChatPrompt(())] * len(texts)
+        pairs = zip(texts, prompts, strict=True)
+        return [wait_for(self._score(text, prompt, top)) for text, prompt in pairs]
+
+    async def _score(self, text: str, prompt: ChatPrompt, top: int) -> TextScores:
+        # 1. The conversation in the model's own form, and its tokens with those of the text.
+        start = prompt.prefill
+        if prompt.messages:
+            turns = [{"role": turn.role.value, "content": turn.content} for turn in prompt.messages]
+            form: Any = await self._native.post("/apply-template", {"messages": turns})
+            start = form["prompt"] + start
+        listed: Any = await self._native.post(
+            "/tokenize",
+            {
+                "content": start + text,
+                "add_special": True,
+                "parse_special": True,
+                "with_pieces": True,
+            },
+        )
+        ids = [token["id"] for token in listed["tokens"]]
+        if len(ids) > self.context_length:
+            raise PromptTooLongError(
+                f"{len(ids)} tokens do not fit into the {self.context_length} that {self.name}"
+                " reads."
+            )
+        ends = _character_ends([token["piece"] for token in listed["tokens"]], start + text)
+        first = next((n for n, end in enumerate(ends) if end > len(start)), len(ids))
+        # 2. One step for each token of the text: the probability of its token.
+        rows = [
+            await self._next_token(ids[:n], ids[n], top) if n else _UNSCORED
+            for n in range(first, len(ids))
+        ]
+        offsets = [
+            (max(0, ends[n - 1] - len(start)) if n else 0, ends[n] - len(start))
+            for n in range(first, len(ids))
+        ]
+        return TextScores(
+            np.array(ids[first:], np.int64),
+            np.array(offsets, np.int64).reshape(-1, 2),
+            np.array([row.logprob for row, _ in rows]),
+            np.array([rank for _, rank in rows], np.int64),
+            tuple(row for row, _ in rows) if top else (),
+            first,
+        )
+
+    async def _next_token(self, ids: list[int], true: int, top: int) -> tuple[TokenLogprob, int]:
+        """Return the token at a place with its probability and rank."""
+        body = {"prompt": ids, "n_predict": 1, "n_probs": max(_LISTED, top), "temperature": 0.0}
+        body |= {"cache_prompt": True}
+        step: Any = None
+        # The token is forced, so that its probability is reported; a piece of a character is not.
+        for forced in (true, self._plain_token):
+            steered = body | {"logit_bias": [[forced, _FORCE]]}
+            reply: Any = await self._native.post("/completion", steered)
+            if steps := reply.get("completion_probabilities"):
+                (step,) = steps
+                break
+        listed = step["top_logprobs"]
+        entry = (
+            step if step["id"] == true else next((t for t in listed if t["id"] == true), listed[-1])
+        )
+        rank = sum(token["logprob"] > entry["logprob"] for token in listed)
+        alternatives = tuple((token["token"], token["logprob"]) for token in listed[:top])
+        return TokenLogprob(entry["token"], min(0.0, entry["logprob"]), alternatives), rank
+
+
+_LISTED = 100  # alternatives of a place that are listed: larger ranks are equal
+_FORCE = 1000.0  # added to the logit of a token that must come; probabilities are those before
+_UNSCORED = (TokenLogprob("", float("nan")), 0)
+
+
+def _character_ends(pieces: Sequence[str | list[int]], text: str) -> list[int]:
+    """Return the character of ``text`` at which each token ends; a start token ends at 0."""
+    encoded = [p.encode() if isinstance(p, str) else bytes(p) for p in pieces]
+    spelled, content = b"".join(encoded), text.encode()
+    # A start token and a leading space that the tokenizer adds are no part of the text.
+    extra = len(spelled) - len(content)
+    ends, total = list[int](), -extra
+    for piece in encoded:
+        total += len(piece)
+        ends.append(len(content[: max(0, total)].decode(errors="ignore")))
+    return ends
 
 
 def _parameters(library: Any, path: Path, context: int, key: str) -> Any:

@@ -25,8 +25,13 @@ LANGUAGE_MODELS = Registry(
         ),
         "gguf": Listing(
             "ragwitness.models.endpoint:GgufModel",
-            "a chat model out of a GGUF file, by llama.cpp; it writes and does not score",
+            "a chat model out of a GGUF file, by llama.cpp",
             "gguf:FILE",
+        ),
+        "smollm2": Listing(
+            "ragwitness.models.smollm2:load",
+            "SmolLM2-135M-Instruct, fetched once (98 MB), by llama.cpp",
+            "smollm2",
         ),
         "repeat": Listing(
             "ragwitness.models.base:EchoModel",

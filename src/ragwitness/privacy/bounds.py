@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Shown
 from ragwitness.privacy.gaussian import (
@@ -114,10 +112,6 @@ def certify(
     return Certificate(epsilon_at(goal, mu), goal, mu, renyi_epsilon(mu, goal), paper, reason)
 
 
-_SUMMED = 1_000_000
-"""Queries up to which the best composition of opaque queries is summed up."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServiceTerms:
     """Commitments of a provider, and the assumed coalition.
@@ -154,7 +148,6 @@ class Bounds(Shown):
         exact: epsilon; nothing smaller holds.
         moments: Epsilon by Renyi divergences on a grid of orders.
         renyi: Epsilon by (3.6).
-        opaque: The smallest that (epsilon_q, delta_q) per query allow; None beyond 10^6 queries.
         paper: Epsilon by Theorem 3.4, from ``label``; None where that does not hold.
         one: Exact epsilon of one account at its own delta.
         why: Why ``paper`` is None.
@@ -168,7 +161,6 @@ class Bounds(Shown):
     exact: float
     moments: float
     renyi: float
-    opaque: float | None
     paper: float | None
     one: float
     why: str = ""
@@ -205,7 +197,7 @@ def joint_bounds(service: ServiceTerms) -> Bounds:
     joint = probability("the joint delta", service.accounts * delta + slack)
     # 2. mu of all answers together; 3. the paper's own bounds, where they hold.
     mu = mu_of(sigma, count, service.sensitivity)
-    label, paper, opaque, reason = _published(service, sigma, joint)
+    label, paper, reason = _published(service, sigma)
     return Bounds(
         service=service,
         sigma=sigma,
@@ -215,7 +207,6 @@ def joint_bounds(service: ServiceTerms) -> Bounds:
         exact=epsilon_at(joint, mu),
         moments=moments_epsilon(mu, joint),
         renyi=renyi_epsilon(mu, joint),
-        opaque=opaque,
         paper=paper,
         one=epsilon_at(delta, mu / math.sqrt(service.accounts)),
         why=reason,
@@ -232,26 +223,15 @@ def _sigma(service: ServiceTerms) -> float:
     return classic_sigma(service.epsilon, service.delta, service.queries, service.sensitivity)
 
 
-def _published(
-    service: ServiceTerms, sigma: float, joint: float
-) -> tuple[float | None, float | None, float | None, str]:
-    """Return label, Theorem 3.4 and the best that opaque queries allow, where they hold."""
+def _published(service: ServiceTerms, sigma: float) -> tuple[float | None, float | None, str]:
+    """Return label and Theorem 3.4 where they hold, else the reason."""
     k, q = service.accounts, service.queries
     try:
         label = implied_epsilon(sigma, service.delta, q, service.sensitivity)
         paper = joint_budget(label, service.delta, q, k, service.slack).epsilon
     except InputError as error:
-        return None, None, None, error.message
-    # The best that follows from (epsilon_q, delta_q) alone (Kairouz, Oh and Viswanath 2015).
-    if k * q > _SUMMED:
-        return label, paper, None, ""
-    budget = per_query(label, service.delta, q)
-    return (
-        label,
-        paper,
-        optimal_composition(PrivacyBudget(budget.epsilon, budget.delta), k * q, joint),
-        "",
-    )
+        return None, None, error.message
+    return label, paper, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,51 +377,6 @@ class PrivacyBudget:
 
     epsilon: float
     delta: float
-
-
-def optimal_composition(query: PrivacyBudget, count: int, delta: float) -> float:
-    """Return the smallest epsilon that follows from (epsilon_q, delta_q) alone.
-
-    Kairouz, Oh & Viswanath 2017, Thm. 3.3: the worst mechanism with such queries fails at one of
-    them, or answers each by randomised response, whose privacy losses add up to a binomial. The
-    difference to the exact account is the price of forgetting that the noise is Gaussian.
-
-    Args:
-        query: Budget of one query.
-        count: Queries in all.
-        delta: Failure probability of the joint guarantee.
-
-    Raises:
-        InputError: A value is outside its range, or the queries' own failures reach ``delta``.
-    """
-    from scipy.special import gammaln, log_expit
-
-    epsilon, share = positive("epsilon", query.epsilon), probability("delta", query.delta)
-    # All answers are sound, none is simply published, with probability (1 - delta_q)^m.
-    sound = whole("queries", count) * math.log1p(-share)
-    room = math.exp(sound)
-    goal = (probability("delta", delta) + math.expm1(sound)) / room
-    if goal <= 0:
-        raise InputError(f"{count} queries fail with {-math.expm1(sound):.3g}, above {delta:g}.")
-    # Randomised response is the worst mechanism: its privacy loss is a binomial walk.
-    agreed = np.arange(count + 1)
-    losses = (2 * agreed - count) * epsilon
-    ways = gammaln(count + 1) - gammaln(agreed + 1) - gammaln(count - agreed + 1)
-    chances = np.exp(ways + agreed * log_expit(epsilon) + (count - agreed) * log_expit(-epsilon))
-
-    # Delta that an epsilon of ``joint`` leaves over; wanted is the smallest that leaves no more
-    # than asked.
-    def left(joint: float) -> float:
-        above = losses > joint
-        return float(-(chances[above] @ np.expm1(joint - losses[above])))
-
-    low, high = 0.0, count * epsilon
-    if left(low) <= goal:
-        return low
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if left(middle) <= goal else (middle, high)
-    return high
 
 
 def joint_budget(

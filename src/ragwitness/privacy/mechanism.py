@@ -7,13 +7,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.gaussian import epsilon_at
-from ragwitness.privacy.losses import Losses, loss_epsilon
 from ragwitness.privacy.ranges import Relation, positive
-from ragwitness.privacy.sampler import EXACT_SAMPLER, CoinNoise, as_variance, variance_of
+from ragwitness.privacy.sampler import EXACT_SAMPLER, as_variance, variance_of
 from ragwitness.privacy.streams import canonical
 from ragwitness.privacy.table import (
     MOST_VARIANCE,
@@ -22,8 +21,7 @@ from ragwitness.privacy.table import (
     gaussian_table,
 )
 
-Sampler: TypeAlias = str
-"""``"table"``, ``"exact"``, or the text of :class:`~ragwitness.privacy.sampler.CoinNoise`."""
+Sampler: TypeAlias = Literal["table", "exact"]
 
 MOST_SCALE = 1 << 12
 """Largest norm of an integer embedding: products of two stay exact in 32-bit floats."""
@@ -44,9 +42,6 @@ class Mechanism:
     own discrete Gaussian noise before anything is compared. An empty slot is a row of zeros and
     takes part like any other: neither the result nor its time tells how many are full.
 
-    With a sampler of coins the noise is a sum of uniforms instead, which can be proved without
-    being opened, and is accounted by its own probabilities (docs/design/noise.md).
-
     Attributes:
         dimension: Dimension of the vectors.
         capacity: Slots, empty ones included.
@@ -56,8 +51,7 @@ class Mechanism:
         low: Least score in grid steps; None for the least there can be.
         high: Highest score; None for the highest there can be.
         scale: Bound on the norm of the integer vectors.
-        sampler: ``"table"``, or ``"exact"``, some hundred times slower; or the noise of coins, e.g.
-            ``"coins:15+8x6+4x5"``, whose variance is then ``variance``.
+        sampler: ``"table"``, or ``"exact"``, some hundred times slower.
 
     Raises:
         InputError: A value is outside its range; the message names it.
@@ -88,24 +82,17 @@ class Mechanism:
                 f" its accounting needs {_LEAST_VARIANCE} or more.",
                 "Use a finer score grid (a smaller shift), or more noise.",
             )
-        if self.coins is not None:
-            if self.coins.variance != self.variance:
-                raise InputError(
-                    f"Noise of {self.sampler} has the variance {self.coins.variance}, not"
-                    f" {self.variance}.",
-                    "Make the mechanism with coin_mechanism.",
-                )
-        elif self.sampler not in ("table", "exact"):
+        # Policies and databases of 0.3.0 may hold it; a name alone would not say why it is refused.
+        if self.sampler.startswith("coins:"):
             raise InputError(
-                f"There is no sampler {self.sampler!r}.", "Use 'table', 'exact' or 'coins:...'."
+                'This noise is proved without being opened (noise = "proved"), which was removed'
+                " after 0.3.0.",
+                "Use ragwitness 0.3.0 for it.",
             )
-        elif self.sampler == "table":
+        if self.sampler not in get_args(Sampler):
+            raise InputError(f"There is no sampler {self.sampler!r}.", "Use 'table' or 'exact'.")
+        if self.sampler == "table":
             check_table(self.variance)
-
-    @property
-    def coins(self) -> CoinNoise | None:
-        """The noise's shape where it is a sum of coins."""
-        return CoinNoise.parse(self.sampler) if self.sampler.startswith("coins:") else None
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -161,15 +148,7 @@ class Mechanism:
         with a discrete Gaussian of variance 4 gives this mechanism's, up to a factor
         1 ± 2⁻¹¹⁰ (``docs/design/mechanism.md``). What holds for the continuous one, the exact
         composition among it, holds for this.
-
-        Raises:
-            InputError: The noise is of coins; it has edges, which no Gaussian has.
         """
-        if self.coins is not None:
-            raise InputError(
-                "Noise of coins is no Gaussian: no odometer meters it, and no mu.",
-                "Its account is that of the number of answers (Mechanism.coin_epsilon).",
-            )
         return math.nextafter(math.sqrt(float(Fraction(self.variance) - _SMOOTHING)), 0.0)
 
     def extra_delta(self, epsilon: float, releases: int) -> float:
@@ -207,25 +186,6 @@ class Mechanism:
         epsilon = epsilon_at(remaining, mu)
         return epsilon if epsilon <= first + 1 else None
 
-    def coin_epsilon(self, delta: float, answers: int, relation: Relation) -> float | None:
-        """Return the exact epsilon at ``delta`` of noise of coins, whatever was asked.
-
-        Args:
-            delta: Failure probability of the guarantee.
-            answers: Number of answers that it covers; each may depend on those before.
-            relation: Which indexes are neighbours.
-
-        Returns:
-            None where no epsilon holds: the noise's edges are reached more often than ``delta``.
-
-        Raises:
-            InputError: The noise is not of coins, or a value is outside its range.
-        """
-        if self.coins is None:
-            raise InputError("Only noise of coins is accounted so.", "Use epsilon_at.")
-        move = self.coins.moved(self.sensitivity(relation))
-        return _coin_epsilon(self.sampler, move, answers, delta)
-
     @property
     @lru_cache(maxsize=256)  # noqa: B019  # of values alone, and every answer's noise names it
     def digest(self) -> str:
@@ -236,7 +196,7 @@ class Mechanism:
         numbers = {name: getattr(self, name) for name in names} | {"high": high, "low": low}
         fields = {name: str(value) for name, value in numbers.items()} | {
             "format": _FORMAT,
-            "sampler": TABLE_SAMPLER if table else self.sampler if self.coins else EXACT_SAMPLER,
+            "sampler": TABLE_SAMPLER if table else EXACT_SAMPLER,
             "table": gaussian_table(self.variance).digest if table else "",
             "variance": str(Fraction(self.variance)),
         }
@@ -311,29 +271,6 @@ def provable_mechanism(
     variance = variance_of(positive("sigma", sigma) * scale**2)
     sampler: Sampler = "table" if as_variance(variance) <= MOST_VARIANCE else "exact"
     return Mechanism(dimension, capacity, top, variance, 0, scale=scale, sampler=sampler)
-
-
-def coin_mechanism(
-    dimension: int, capacity: int, top: int, noise: CoinNoise, scale: int
-) -> Mechanism:
-    """Return a mechanism whose noise can be proved without being opened.
-
-    As :func:`provable_mechanism`, with the noise of a slot in grid steps in place of sigma.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-    return Mechanism(dimension, capacity, top, noise.variance, 0, scale=scale, sampler=noise.text)
-
-
-@lru_cache(maxsize=1 << 10)
-def _coin_epsilon(sampler: str, move: int, answers: int, delta: float) -> float | None:
-    return loss_epsilon(_coin_losses(sampler, move), answers, delta)
-
-
-@lru_cache(maxsize=64)
-def _coin_losses(sampler: str, move: int) -> Losses:
-    return Losses.of(CoinNoise.parse(sampler).pmf(), move)
 
 
 def _step(score: float, steps: int) -> int:

@@ -136,13 +136,11 @@ def worst_epsilon(
 ) -> float | None:
     """Return the exact epsilon at ``delta`` of ``answers`` answers, whatever was asked.
 
-    For Gaussian noise and for noise of coins; None where none is shown to hold.
+    None where none is shown to hold.
 
     Raises:
         InputError: A value is outside its range.
     """
-    if mechanism.coins is not None:
-        return mechanism.coin_epsilon(delta, answers, relation)
     mu = Terms.of(mechanism, 1.0, relation).worst_mu(answers)
     return mechanism.epsilon_at(delta, mu, answers)
 
@@ -158,26 +156,6 @@ _MARGIN = 1 - 1e-9
 """Share of the room that a factorisation may use: its rounding errors are far smaller."""
 _FULL = 1 << 62
 """Sums stay below, so that whole numbers of 64 bits hold them exactly."""
-
-
-def pack_state(magic: bytes, head: dict[str, Any], rows: NDArray[np.int64]) -> bytes:
-    """Return a meter's state: its kind, a line of JSON, whole numbers, and a hash of all that."""
-    text = json.dumps(head, sort_keys=True, allow_nan=False).encode()
-    state = magic + text + b"\n" + rows.astype("<i8").tobytes()
-    return state + sha256(state).digest()
-
-
-def unpack_state(magic: bytes, state: bytes) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """Return what :func:`pack_state` was given, the numbers in one row.
-
-    Raises:
-        InputError: It is something else, or damaged.
-    """
-    state, digest = state[:-32], state[-32:]
-    if not state.startswith(magic) or sha256(state).digest() != digest:
-        raise InputError("This is not the state of a meter, or it is damaged.")
-    head, _, body = state.removeprefix(magic).partition(b"\n")
-    return json.loads(head), np.frombuffer(body, "<i8").astype(np.int64)
 
 
 class Odometer:
@@ -248,7 +226,11 @@ class Odometer:
     def to_bytes(self) -> bytes:
         """Return the whole state; equal meters give equal bytes on every machine."""
         head = {**self.terms.as_json(), "queries": self.queries}
-        return pack_state(_MAGIC, head, self._sum()[np.triu_indices(self.terms.dimension)])
+        text = json.dumps(head, sort_keys=True, allow_nan=False).encode()
+        # The sum is symmetric: its upper half is all of it.
+        upper = self._sum()[np.triu_indices(self.terms.dimension)]
+        state = _MAGIC + text + b"\n" + upper.astype("<i8").tobytes()
+        return state + sha256(state).digest()
 
     @classmethod
     def from_bytes(cls, state: bytes) -> Odometer:
@@ -257,7 +239,11 @@ class Odometer:
         Raises:
             InputError: It is something else, or damaged.
         """
-        fields, upper = unpack_state(_MAGIC, state)
+        state, digest = state[:-32], state[-32:]
+        if not state.startswith(_MAGIC) or sha256(state).digest() != digest:
+            raise InputError("This is not the state of a meter, or it is damaged.")
+        head, _, body = state.removeprefix(_MAGIC).partition(b"\n")
+        fields, upper = json.loads(head), np.frombuffer(body, "<i8").astype(np.int64)
         queries = fields.pop("queries")
         terms = Terms.from_json(fields)
         size = terms.dimension
@@ -393,115 +379,3 @@ def _blocks(parts: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     small = [block for block in parts if len(block) == 1]
     large = [block for block in parts if len(block) > 1]
     return [*([np.concatenate(small)] if small else []), *large]
-
-
-# The meter of noise that no Gaussian bounds: it counts answers, each at its worst.
-#
-# Noise of coins (docs/design/noise.md) is accounted by the number of answers alone, whatever was
-# asked. Answers add up as squares of mu do, so that budgets of windows and lives are kept alike:
-# what stands in place of mu is the square root of a number of answers.
-
-
-_ANSWERS_MAGIC = b"ragwitness answers 1\n"
-_ROUNDING = 1e-12  # of a square root that is squared again
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTerms:
-    """Limits of a meter of answers.
-
-    Attributes:
-        dimension: Dimension of the query vectors.
-        budget: Square root of the most answers.
-    """
-
-    dimension: int
-    budget: float
-
-    def __post_init__(self) -> None:
-        """Refuse what no mechanism has.
-
-        Raises:
-            InputError: A value is outside its range.
-        """
-        whole("dimension", self.dimension)
-        positive("budget", self.budget)
-
-    @property
-    def most(self) -> int:
-        """Answers that may be given."""
-        return math.floor(self.budget * self.budget * (1 + _ROUNDING))
-
-
-class AnswerMeter:
-    """Counts answers up to a budget; in every place where an odometer of Gaussian noise stands.
-
-    Args:
-        terms: Terms of the mechanism, with the budget.
-    """
-
-    def __init__(self, terms: AnswerTerms) -> None:
-        self.terms = terms
-        self.queries = 0
-
-    def charge(self, vector: ArrayLike) -> bool:
-        """Charge one query if it fits; return whether it did. A refused query costs nothing.
-
-        Raises:
-            InputError: It is not one vector.
-        """
-        count = self._count(vector)
-        if count != 1:
-            raise InputError(f"One query at a time is charged, not {count}.")
-        if self.queries >= self.terms.most:
-            return False
-        self.queries += 1
-        return True
-
-    def add(self, vectors: ArrayLike) -> None:
-        """Count queries that were answered already, within the budget or not.
-
-        Args:
-            vectors: Shape (queries, dimension) or (dimension,).
-
-        Raises:
-            InputError: Another shape.
-        """
-        self.queries += self._count(vectors)
-
-    def mu(self) -> float:
-        """Return the square root of the answers given."""
-        return math.sqrt(self.queries)
-
-    def to_bytes(self) -> bytes:
-        """Return the whole state."""
-        fields = {
-            "dimension": self.terms.dimension,
-            "budget": self.terms.budget,
-            "queries": self.queries,
-        }
-        state = _ANSWERS_MAGIC + json.dumps(fields, sort_keys=True, allow_nan=False).encode()
-        return state + sha256(state).digest()
-
-    @classmethod
-    def from_bytes(cls, state: bytes) -> AnswerMeter:
-        """Return a meter from what :meth:`to_bytes` gave.
-
-        Raises:
-            InputError: It is something else, or damaged.
-        """
-        state, digest = state[:-32], state[-32:]
-        if not state.startswith(_ANSWERS_MAGIC) or sha256(state).digest() != digest:
-            raise InputError("This is not the state of a meter of answers, or it is damaged.")
-        fields = json.loads(state.removeprefix(_ANSWERS_MAGIC))
-        meter = cls(AnswerTerms(fields["dimension"], fields["budget"]))
-        meter.queries = fields["queries"]
-        return meter
-
-    def _count(self, vectors: ArrayLike) -> int:
-        rows = np.atleast_2d(np.asarray(vectors))
-        if rows.ndim != 2 or rows.shape[1] != self.terms.dimension:
-            raise InputError(
-                f"A query vector has {self.terms.dimension} numbers, not shape {np.shape(vectors)}."
-            )
-        return len(rows)

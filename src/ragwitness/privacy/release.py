@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from hashlib import shake_256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -209,24 +208,11 @@ def release(query: ArrayLike, index: SlotIndex, key: bytes, mechanism: Mechanism
     Raises:
         InputError: The query is unusable, or the index is another's or approximate.
     """
-    return release_noise(query, index, slot_noise(mechanism, key), mechanism)
-
-
-def release_noise(
-    query: ArrayLike, index: SlotIndex, noise: NDArray[np.int64], mechanism: Mechanism
-) -> Selection:
-    """Answer one query with noise of all slots, shape (capacity,), fresh for this answer.
-
-    Raises:
-        InputError: As for :func:`release`; or the noise is not one number per slot.
-    """
     # 1. An exact index over all slots, a checked query, and 2. all scores, exact.
     _check_index(index, mechanism)
-    if noise.shape != (mechanism.capacity,):
-        raise InputError(f"{mechanism.capacity:,} slots need as many numbers of noise.")
     [exact] = scores(check_rows(query, mechanism), index, mechanism)
     # 3. Noise on every slot, 4. and only then the selection (eq. 2.1).
-    return select(exact + noise, mechanism.top)
+    return select(exact + slot_noise(mechanism, key), mechanism.top)
 
 
 def scores(queries: NDArray[np.int16], index: SlotIndex, mechanism: Mechanism) -> NDArray[np.int32]:
@@ -257,10 +243,6 @@ def slot_noise(
         stop: One past the last; all slots by default.
     """
     stop = mechanism.capacity if stop is None else stop
-    coins = mechanism.coins
-    if coins is not None:
-        secret = coins.secret(shake_256(key).digest(coins.stream_bytes(stop)), stop)[start:]
-        return coins.noise(coins.tossed(secret, np.zeros_like(secret))[0])
     if mechanism.sampler == "table":
         return gaussian_table(mechanism.variance).draw(key, start, stop)
     draws = (discrete_gaussian(mechanism.variance, slot_bits(key, i)) for i in range(start, stop))

@@ -14,16 +14,18 @@ of the others (``docs/design/mechanism.md``).
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from hashlib import shake_256
+from hashlib import sha256, shake_256
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ragwitness.core.errors import InputError
 from ragwitness.crypto import hashing as jcs
-from ragwitness.privacy.sampler import ShakeBits
+from ragwitness.privacy.sampler import Bits, ShakeBits
 
 SEED_BYTES = 32
 """Length of a window's seed, of a record's, and of a key."""
@@ -125,12 +127,8 @@ def record_key(seed: bytes, record: NoiseRecord) -> bytes:
     return hkdf_sha256(_seed(seed), canonical(info))
 
 
-def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> bytes:
+def public_coins(beacon: bytes, record: NoiseRecord, number: int) -> bytes:
     """Return an answer's public coins, which its provider could not know when it committed.
-
-    The one place where they are derived: the key of a noise whose sub-seed is opened
-    (:func:`mixed_key`) takes the first 32 bytes, a noise that is proved without being opened takes
-    as many as its slots need.
 
     Args:
         beacon: The public value that was drawn after the commitment, 32 bytes; none (a window
@@ -138,11 +136,9 @@ def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> 
         record: The request: nonce and checkpoint are the client's, under its signature where it
             has a key, and ``query`` is the SHA-256 of the question.
         number: See :func:`sub_seed_number`.
-        size: Bytes.
 
     Returns:
-        ``size`` bytes of SHAKE256 over the canonical JSON of all of it; a longer run begins with a
-        shorter one.
+        32 bytes of SHAKE256 over the canonical JSON of all of it.
 
     Raises:
         InputError: The beacon has another length, a number is no unsigned 64-bit integer, or a
@@ -156,22 +152,7 @@ def public_coins(beacon: bytes, record: NoiseRecord, number: int, size: int) -> 
         "beacon": beacon.hex(),
         "domain": _COINS,
     }
-    return shake_256(canonical(info)).digest(size)
-
-
-def mixed_key(seed: bytes, coins: bytes) -> bytes:
-    """Return the key of one answer's noise: the provider's sub-seed under the public coins.
-
-    Args:
-        seed: The record's :func:`sub_seed`, 32 bytes.
-        coins: First 32 bytes of :func:`public_coins`.
-
-    Raises:
-        InputError: Seed or coins have another length.
-    """
-    if len(coins) != SEED_BYTES:
-        raise InputError(f"A key takes {SEED_BYTES} bytes of coins, not {len(coins)}.")
-    return hkdf_sha256(_seed(seed), canonical({"coins": coins.hex(), "domain": _MIXED}))
+    return shake_256(canonical(info)).digest(SEED_BYTES)
 
 
 def noise_key(seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b"") -> bytes:
@@ -188,7 +169,9 @@ def noise_key(seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b""
     """
     if not beacon:
         return record_key(seed, record)
-    return mixed_key(seed, public_coins(beacon, record, number, SEED_BYTES))
+    # The public coins are context and the secret is the key: neither side chooses the result.
+    coins = public_coins(beacon, record, number).hex()
+    return hkdf_sha256(_seed(seed), canonical({"coins": coins, "domain": _MIXED}))
 
 
 def answer_key(window_seed: bytes, number: int, record: NoiseRecord, beacon: bytes = b"") -> bytes:
@@ -250,3 +233,47 @@ def _seed(seed: bytes) -> bytes:
             f"A seed has {SEED_BYTES} bytes, not {len(seed)}.", "Draw one with os.urandom(32)."
         )
     return seed
+
+
+# A stream that follows from a seed, which was committed to, and from a beacon that came later.
+
+_HEX = re.compile(r"(?:0x)?((?:[0-9a-f]{2})+)")
+
+
+def beacon_bits(seed: bytes, beacon: str, domain: str, label: str) -> Bits:
+    """Return a stream of bytes that hangs on seed, beacon, domain and label alone.
+
+    Args:
+        seed: 32 secret bytes.
+        beacon: The public randomness as text; empty for none.
+        domain: Kind of the draw, e.g. ``"ragwitness/canary-stream/v1"``.
+        label: Which of the draws.
+
+    Raises:
+        InputError: The seed has another length than 32 bytes.
+    """
+    salt = sha256(beacon_value(beacon).encode("utf-8", "surrogatepass")).digest()
+    info = jcs.canonical({"domain": domain, "label": label})
+    return ShakeBits(hkdf_sha256(_seed(seed), info, salt=salt))
+
+
+def beacon_value(text: str) -> str:
+    """Return what counts of a beacon's value: its letters and digits, in one case."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in plain if char.isalnum())
+
+
+def beacon_bytes(text: str) -> str:
+    """Return a beacon's bytes in hex, small letters, without ``0x`` and blanks.
+
+    Raises:
+        InputError: It is no whole number of bytes in hex.
+    """
+    match = _HEX.fullmatch("".join(text.split()).lower())
+    if match is None:
+        raise InputError(
+            f"The beacon {text!r} is not bytes in hex.",
+            "Give its digits 0-9 and a-f, two a byte, with or without 0x in front; a decimal"
+            " number that its source prints is given as the hex of its bytes.",
+        )
+    return match[1]

@@ -84,7 +84,6 @@ MOST_VARIANCE = 1 << 28
 
 _HALF = 64
 _WHOLE = 128
-_GUIDE = 16
 _NO_GUARANTEE = 700.0  # an epsilon whose exponential a float still holds
 
 Words = NDArray[np.uint64]
@@ -107,7 +106,6 @@ class GaussianTable:
     distance: Fraction
     _high: Words = field(repr=False)
     _low: Words = field(repr=False)
-    _guide: NDArray[np.int32] = field(repr=False)
 
     def draw(self, key: bytes, start: int, stop: int) -> NDArray[np.int64]:
         """Return the noise of slots ``start`` to ``stop - 1``; slots do not depend on each other.
@@ -166,14 +164,10 @@ class GaussianTable:
         stop = min(stop, BLOCK)
         stream = hashlib.shake_256(key + block.to_bytes(8, "big"))
         high = np.frombuffer(stream.digest(8 * stop), ">u8").astype(np.uint64)[start:]
-        reached = self._guide[high >> np.uint64(_HALF - _GUIDE)]
-        # Most values of the leading 16 bits settle the draw; the others are looked up.
-        open_ = np.flatnonzero(reached < 0)
-        positions = np.searchsorted(self._high, high[open_])
-        reached[open_] = positions
+        reached = np.searchsorted(self._high, high)
         # The trailing 64 bits are read only where the leading ones equal a threshold's.
         ends = np.append(self._high, np.uint64(0))
-        for i in open_[ends[positions] == high[open_]].tolist():
+        for i in np.flatnonzero(ends[reached] == high).tolist():
             at = 8 * (BLOCK + start + i)
             low = int.from_bytes(stream.digest(at + 8)[at:], "big")
             while reached[i] < len(self._high) and self._high[reached[i]] == high[i]:
@@ -219,7 +213,6 @@ def gaussian_table(variance: int | Fraction) -> GaussianTable:
         _distance(below, mass, total),
         high,
         low,
-        _guide(high),
     )
 
 
@@ -256,12 +249,3 @@ def _distance(below: list[int], mass: list[int], total: int) -> Fraction:
         abs((size << scale) - exact[k]) for size, k in zip(sizes, range(radius, 0, -1), strict=True)
     )
     return Fraction(off // 2 + 4 * len(mass) ** 3, 1 << PRECISION)
-
-
-def _guide(high: Words) -> NDArray[np.int32]:
-    """Thresholds reached by every number with these 16 leading bits; -1 where it depends."""
-    # Thresholds below the first and below the last number with these leading 16 bits.
-    edges = np.arange(1 << _GUIDE, dtype=np.uint64) << np.uint64(_HALF - _GUIDE)
-    first = np.searchsorted(high, edges)
-    last = np.append(first[1:], len(high))
-    return np.where(first == last, first, -1).astype(np.int32)

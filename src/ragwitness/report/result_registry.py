@@ -16,6 +16,7 @@ from ragwitness.report.result_type import ResultType
 RESULT_TYPES = {
     "audit": "ragwitness.membership.results.audit:RESULT_TYPE",
     "collection": "ragwitness.membership.results.collection:RESULT_TYPE",
+    "marks": "ragwitness.membership.results.marks:RESULT_TYPE",
     "scope": "ragwitness.membership.results.scope:RESULT_TYPE",
     "leak": "ragwitness.leakage.result:RESULT_TYPE",
     "synthesis": "ragwitness.synthesis.result:RESULT_TYPE",

@@ -44,12 +44,12 @@ class Throttle:
     """
 
     def __init__(self, most: int, start: int | None = None) -> None:
-        if most < 1:
+        first = most if start is None else min(start, most)
+        if first < 1:
             raise InputError(
-                f"At least 1 query must be under way, not {most}.", "Correct --concurrency."
+                f"At least 1 query must be under way, not {first}.", "Correct --concurrency."
             )
-        self._ceiling = float(most)
-        self._limit = float(most if start is None else min(start, most))
+        self._ceiling, self._limit = float(most), float(first)
         self._answered = 0
         self.round = 0
 

@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import Appender, Closing, at_hand, blocks, lines_of, replace_file
 from ragwitness.core.run_files import ANSWERS, FINISHED
@@ -219,7 +220,21 @@ def _encode(score: Score) -> dict[str, Any]:
         ],
         "reason": score.reason,
         "details": {key: float(value) for key, value in score.details.items()},
+        **({"bets": [_bet_row(bet) for bet in score.bets]} if score.bets else {}),
     }
+
+
+def _bet_row(bet: Bet) -> list[Any]:
+    """Return a bet as JSON; of one that was lost, its stake and length alone."""
+    won = [list(bet.words), bet.question, bet.before, bet.gap] if bet.words else []
+    return [bet.stake, bet.length, *won]
+
+
+def _bet(row: Sequence[Any]) -> Bet:
+    stake, length, *won = row
+    if won and isinstance(won[0], int):  # its words are hidden
+        return Bet(stake, length, ("",) * won[0])
+    return Bet(stake, length, tuple(won[0]), *won[1:]) if won else Bet(stake, length)
 
 
 def _line(unit: AuditUnit, outcome: Outcome) -> str:
@@ -270,6 +285,7 @@ def decode_outcome(stored: Mapping[str, Any], document: Document = _UNNAMED) -> 
             ),
             stored["reason"],
             stored["details"],
+            tuple(map(_bet, stored.get("bets", ()))),
         ),
         queries=stored["queries"],
         sent=stored["sent"],

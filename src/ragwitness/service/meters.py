@@ -6,9 +6,8 @@ worker they come from. The odometer is kept in memory and follows the charges th
 stored; every few hundred it is stored itself and their vectors are erased.
 
 A window gets its grant when it opens, out of the tenant's budget for life: mu adds up in squares
-over its windows. Noise of coins has no mu: its meter counts answers, and uses their square root. A
-window under way counts with its grant, a closed one with its spending. Nothing here depends on
-another tenant.
+over its windows. A window under way counts with its grant, a closed one with its spending. Nothing
+here depends on another tenant.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from sqlalchemy import (
 )
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.odometer import AnswerMeter, Odometer
+from ragwitness.privacy.odometer import Odometer
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Owner, Store, read_counts, write_counts
@@ -139,7 +138,7 @@ class Meters:
     """Charges queries; for one thread, since odometers stay in memory between transactions."""
 
     def __init__(self) -> None:
-        self._meters: OrderedDict[tuple[int, int], Odometer | AnswerMeter] = OrderedDict()
+        self._meters: OrderedDict[tuple[int, int], Odometer] = OrderedDict()
 
     def forget(self) -> None:
         """Drop what is in memory: a transaction failed, and the database alone knows the truth."""
@@ -262,7 +261,7 @@ def used_for_life(connection: Connection, tenant: int, policy: TenantPolicy) -> 
 class _Index:
     seed: bytes
     # None: the budget for life is spent.
-    meter: Odometer | AnswerMeter | None
+    meter: Odometer | None
     charged: int
     folded: int
     log: str | None
@@ -323,9 +322,7 @@ def _append(
     connection.execute(_CHARGE, rows)
 
 
-def meter_of(
-    connection: Connection, policy: TenantPolicy, window: Row[Any]
-) -> Odometer | AnswerMeter:
+def meter_of(connection: Connection, policy: TenantPolicy, window: Row[Any]) -> Odometer:
     """Return the meter of an index's window: its stored state, and what was charged since."""
     meter = policy.meter(window.state, window.granted)
     if window.folded < window.charged:

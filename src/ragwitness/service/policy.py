@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from ragwitness.attest.policy import Promise, coined_mechanism
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.bounds import composition_slack
 from ragwitness.privacy.codes import Placement
 from ragwitness.privacy.gaussian import epsilon_at, mu_for, sigma_for
-from ragwitness.privacy.mechanism import Mechanism, mechanism_for, provable_mechanism
-from ragwitness.privacy.odometer import AnswerMeter, AnswerTerms, Odometer, Terms
+from ragwitness.privacy.mechanism import Mechanism, Sampler, mechanism_for, provable_mechanism
+from ragwitness.privacy.odometer import Odometer, Terms
 from ragwitness.privacy.ranges import (
     Relation,
     positive,
@@ -72,8 +71,7 @@ class Claim:
         relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
         window: Seconds after which the meters begin anew.
         embedder: Name of the embedder, for queries and documents; with codes nothing is embedded.
-        sampler: Sampler of the noise: ``table`` or ``exact`` where there is no ``scale``; with one,
-            ``coins`` is noise whose proofs open none of it, and anything else is a Gaussian's.
+        sampler: Sampler of the noise, ``table`` or ``exact``, where there is no ``scale``.
         scale: Norm of the integer vectors, for answers that can be proved
             (``provable_mechanism``); None takes a finer grid,
             whose answers cannot.
@@ -95,7 +93,7 @@ class Claim:
     relation: Relation = "replace"
     window: int = 30 * 86_400
     embedder: str = "minilm"
-    sampler: str = "table"
+    sampler: Sampler = "table"
     scale: int | None = None
     lifetime_epsilon: float | None = None
     texts: bool = False
@@ -109,15 +107,13 @@ class TenantPolicy:
     Attributes:
         claim: As given, with nothing left open.
         finder: The mechanism or placement; its digest enters the key of every noise.
-        budget: mu that no sequence of answers of one window may pass, over all accounts. Noise of
-            coins has no mu: the square root of the number of answers. Without noise 0.
-        lasting: The same for all windows together; None to have it computed.
+        budget: mu that no sequence of answers of one window may pass, over all accounts. Without
+            noise 0.
     """
 
     claim: Claim
     finder: Mechanism | Placement
     budget: float = 0.0
-    lasting: float | None = None
 
     @property
     def placement(self) -> Placement | None:
@@ -165,54 +161,29 @@ class TenantPolicy:
         return float(1 - (1 - self.chance) ** self.claim.queries)
 
     @property
-    def unit(self) -> str:
-        """In what budgets are counted: ``mu``, or answers of one noise of coins."""
-        coins, relation = self.mechanism.coins, self.claim.relation
-        if coins is None:
-            return "mu"
-        return f"{coins.text}/{coins.moved(self.mechanism.sensitivity(relation))}"
-
-    @property
     def sensitivity(self) -> float:
         """The most that one answer moves one score, where 1 is a perfect match, as it is charged.
 
         At most the width of ``clip``, to a grid step, where scores are clipped.
         """
-        if self.mechanism.coins is not None:
-            return self.mechanism.sensitivity(self.claim.relation) / self.mechanism.scale**2
         return self.terms.worst_mu(1) * self.terms.sigma
 
     @property
     def life(self) -> float:
         """The mu that no answers of all windows together may pass; infinite without a promise."""
-        epsilon = self.claim.lifetime_epsilon
-        if self.lasting is not None or epsilon is None:
-            return math.inf if self.lasting is None else self.lasting
-        return _budget(self.claim, self.mechanism, epsilon)
+        epsilon, mechanism = self.claim.lifetime_epsilon, self.mechanism  # codes have none: refused
+        return math.inf if epsilon is None else _budget(self.claim, mechanism, epsilon)
 
-    def meter(self, state: bytes | None, granted: float | None = None) -> Odometer | AnswerMeter:
+    def meter(self, state: bytes | None, granted: float | None = None) -> Odometer:
         """Return the meter of a window's index.
 
         Args:
             state: As stored; None: of no charge.
             granted: The grant of the window; None: the policy's budget.
         """
-        if self.mechanism.coins is None:
-            meter = Odometer.from_bytes(state) if state else Odometer(self.terms)
-            meter.terms = replace(meter.terms, budget=granted) if granted else meter.terms
-            return meter
-        # This noise has edges, and no Gaussian's mu: its exact account counts answers.
-        terms = AnswerTerms(self.mechanism.dimension, self.budget)
-        counter = AnswerMeter.from_bytes(state) if state else AnswerMeter(terms)
-        counter.terms = replace(counter.terms, budget=granted) if granted else counter.terms
-        return counter
-
-    def epsilon_of(self, spent: float) -> float:
-        """Return epsilon at delta* of a spending in the unit of ``budget``."""
-        if self.mechanism.coins is None:
-            return epsilon_at(self.claim.joint_delta, spent)
-        answers = round(spent * spent)
-        return _epsilon(self.claim, self.mechanism, self.claim.joint_delta, answers)
+        meter = Odometer.from_bytes(state) if state else Odometer(self.terms)
+        meter.terms = replace(meter.terms, budget=granted) if granted else meter.terms
+        return meter
 
     @property
     def terms(self) -> Terms:
@@ -228,8 +199,6 @@ class TenantPolicy:
         else:
             variance = {"variance": str(Fraction(self.finder.variance))}
             everything["mechanism"] = asdict(self.finder) | variance
-        if self.lasting is not None:
-            everything["lasting"] = self.lasting
         return json.dumps(everything, sort_keys=True, allow_nan=False)
 
     @classmethod
@@ -249,8 +218,7 @@ class TenantPolicy:
             mechanism["variance"] = Fraction(mechanism["variance"])
             if claim.get("clip") is not None:
                 claim["clip"] = (float(claim["clip"][0]), float(claim["clip"][1]))
-            lasting = fields.get("lasting")
-            return cls(Claim(**claim), Mechanism(**mechanism), float(fields["budget"]), lasting)
+            return cls(Claim(**claim), Mechanism(**mechanism), float(fields["budget"]))
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise InputError(
                 "The stored policy of a tenant cannot be read.",
@@ -271,8 +239,6 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     if claim.mechanism == "codes":
         return TenantPolicy(claim, Placement.of(claim.capacity, claim.top, claim.epsilon))
     _check(claim)
-    if claim.sampler.startswith("coins"):
-        return _coined(claim, dimension)
     # 1. Noise that keeps one account's promise, epsilon_acc at delta_acc, over q queries.
     # Gaussian DP: (epsilon, delta) corresponds to one mu, and q adaptive queries compose to
     # mu sqrt(q) at most (docs/design/mechanism.md).
@@ -319,41 +285,6 @@ def check_worth(policy: TenantPolicy) -> None:
         )
 
 
-def _coined(claim: Claim, dimension: int) -> TenantPolicy:
-    """Return the policy of a claim whose noise is proved without being opened.
-
-    Raises:
-        InputError: There is no scale, or no such noise keeps the promise.
-    """
-    if claim.scale is None:
-        raise InputError(
-            "Noise that is proved needs scores that can be proved.", "Name a --scale, e.g. 128."
-        )
-    # 1. The least noise that keeps one account's promise, exactly accounted.
-    promise = Promise(claim.epsilon, claim.delta, claim.queries, claim.relation, proved=True)
-    sizes = {"dimension": dimension, "capacity": claim.capacity, "top": claim.top}
-    mechanism = coined_mechanism("the tenant", sizes | {"scale": claim.scale}, promise, None)
-    sigma = math.sqrt(mechanism.variance) / claim.scale**2
-    # 2. Answers of a window, over all accounts: by the joint epsilon, or those of k_max accounts.
-    answers, joint = claim.accounts * claim.queries, claim.joint_epsilon
-    if joint is not None:
-        answers = _answers(claim, mechanism, joint)
-    if joint is None:
-        joint = _epsilon(claim, mechanism, claim.joint_delta, answers)
-    # 3. Answers of all windows: of twelve full ones, or as many as the edges of the noise bear. One
-    # window always fits, since k_max delta < delta*.
-    life = claim.lifetime_epsilon
-    if life is not None:
-        _check_life(life, joint)
-        lasting = _answers(claim, mechanism, life)
-    else:
-        counts = (full * answers for full in range(LIFETIME, 0, -1))
-        options = ((n, _epsilon(claim, mechanism, claim.joint_delta, n)) for n in counts)
-        lasting, life = next(pair for pair in options if pair[1] < math.inf)
-    settled = _settled(claim, mechanism, sigma, joint, life)
-    return TenantPolicy(settled, mechanism, math.sqrt(answers), math.sqrt(lasting))
-
-
 def _settled(claim: Claim, mechanism: Mechanism, sigma: float, joint: float, life: float) -> Claim:
     """Return a claim with nothing left open."""
     return replace(
@@ -372,40 +303,6 @@ def _check_life(life: float, joint: float) -> None:
             f"The lifetime epsilon {life:.4g} is below that of one window, {joint:.4g}.",
             "Raise it, or lower the joint epsilon of a window.",
         )
-
-
-def _epsilon(claim: Claim, mechanism: Mechanism, delta: float, answers: int) -> float:
-    """Return the exact epsilon of a number of answers, whatever was asked; infinite for none."""
-    if mechanism.coins is None:
-        return epsilon_at(delta, Terms.of(mechanism, 1.0, claim.relation).worst_mu(answers))
-    epsilon = mechanism.coin_epsilon(delta, answers, claim.relation) if answers else 0.0
-    return math.inf if epsilon is None else epsilon
-
-
-def _answers(claim: Claim, mechanism: Mechanism, epsilon: float) -> int:
-    """Return how many answers of a noise of coins an epsilon at delta* allows, to a hundredth.
-
-    Raises:
-        InputError: Not one.
-    """
-
-    def fits(answers: int) -> bool:
-        return _epsilon(claim, mechanism, claim.joint_delta, answers) <= epsilon
-
-    if not fits(1):
-        raise InputError(
-            f"One answer of this noise has a larger epsilon than {epsilon:.4g} at delta* ="
-            f" {claim.joint_delta:g}.",
-            "Raise the joint epsilon, or lower that of an account.",
-        )
-    # Doubling finds an upper bound, bisection the number itself.
-    low, high = 1, 2
-    while high < _RELEASES and fits(high):
-        low, high = high, 2 * high
-    while high - low > max(1, low // 100):
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 def _budget(claim: Claim, mechanism: Mechanism, epsilon: float) -> float:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from ragwitness.core.errors import InputError
 from ragwitness.models.model_registry import load_embedder
+from ragwitness.privacy.gaussian import epsilon_at
 from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
@@ -317,7 +318,7 @@ class TenantBudget:
         window: Number of the window under way.
         seconds_left: Until the next.
         queries: Charged in this window, over all accounts.
-        mu: Odometer of this window; with noise of coins, the square root of its answers.
+        mu: Odometer of this window.
         budget: mu it may not pass.
         epsilon: Spent in this window, at ``delta``.
         joint_epsilon: Budget of a window.
@@ -370,7 +371,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
     with store.reading(frozen=True) as connection:
         row = find_tenant(connection, tenant)
         policy = TenantPolicy.from_json(row.policy)
-        claim = policy.claim
+        claim, life = policy.claim, policy.life
         moment = time.time() if now is None else now
         # The window under way; one in which nothing was charged has spent nothing.
         number, seconds_left = window_of(row.created, claim.window, moment)
@@ -387,11 +388,11 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             queries=window.charged if window else 0,
             mu=mu,
             budget=policy.budget,
-            epsilon=policy.epsilon_of(mu),
+            epsilon=epsilon_at(claim.joint_delta, mu),
             joint_epsilon=claim.joint_epsilon,
             delta=claim.joint_delta,
-            life_epsilon=policy.epsilon_of(math.sqrt(used)),
-            lifetime_epsilon=None if math.isinf(policy.life) else policy.epsilon_of(policy.life),
+            life_epsilon=epsilon_at(claim.joint_delta, math.sqrt(used)),
+            lifetime_epsilon=None if math.isinf(life) else epsilon_at(claim.joint_delta, life),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, number),

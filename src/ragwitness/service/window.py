@@ -44,7 +44,6 @@ from ragwitness.service.tenants import find_tenant
 # the window's log has every answer of it: the meters refuse any other, in the transaction that
 # charges it.
 
-_LESS = 1e-9  # of sigma: far more than rounding, and far less than from one noise to the next
 _THRESHOLD = 0.95  # least cosine of two queries that joins their accounts
 
 
@@ -95,11 +94,8 @@ def policy_text(store: Store, tenant: str) -> str:
         "joint_delta": claim.joint_delta,
         "nonces_required": True,
     }
-    sigma = float(claim.sigma or 0.0)
-    if mechanism.coins:  # the least of its kind that has so much: this one again
-        lines["noise"], sigma = "proved", sigma * (1 - _LESS)
     sizes = ("dimension", "capacity", "top", "scale")
-    noise = {name: getattr(mechanism, name) for name in sizes} | {"sigma": sigma}
+    noise = {name: getattr(mechanism, name) for name in sizes} | {"sigma": float(claim.sigma or 0)}
     estimator = {"name": "pairs", "threshold": _THRESHOLD}
     return (
         f"{_toml(lines)}\n[estimator]\n{_toml(estimator)}\n"

@@ -105,9 +105,9 @@ def assert_not_in(
         release: Name of this version of the system. Answers of the same release are used again and
             nothing is asked; without it, a finished test asks anew.
         on_outcome: Called with the finding, before the test ends.
-        options: All that :func:`ragwitness.audit` takes besides, such as ``known_in`` (only with it
-            can it be said that a document is not there) and ``alpha`` (a system that holds none of
-            the documents fails at most this share of such tests).
+        options: Further options of :func:`ragwitness.audit`, such as ``known_in`` (without it no
+            document is called ``out``) and ``alpha``. A system that holds none of the documents
+            fails at most the share ``alpha`` of such tests.
 
     Returns:
         The audit, where the test passes or warns; None where nothing had to be asked for that.

@@ -527,7 +527,7 @@ def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
 
 
 def _escaped(lines: list[str], delimiter: str) -> list[str]:
-    """The cells of one row in which a backslash stands before quotation marks; none if it fails."""
+    """The cells of one row that has a backslash before quotation marks; none if it fails."""
     reader = csv.reader(lines, delimiter=delimiter, escapechar="\\", doublequote=False, strict=True)
     with suppress(csv.Error):
         rows = list(reader)

@@ -3,7 +3,7 @@
 Word, OpenDocument, EPUB and HTML are markup, which lxml parses: a format is a row with the elements
 that part paragraphs and those without text of the document. No entity is ever expanded and no
 address followed. ``docs/documents.md`` lists the losses of each format. A parser may be slow or
-greedy on a hostile file: :mod:`ragwitness.text.worker` calls this module in a process of its own.
+greedy on a hostile file: :mod:`ragwitness.text.worker` calls this module in a separate process.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ def _page(markup: str) -> Any:
         page = etree.fromstring(markup.encode("utf-8", "surrogatepass"), parser)
     except etree.ParserError:
         return None
-    # A parser of HTML forgives all but what it gives up at.
+    # A parser of HTML forgives every other fault.
     if any(entry.level_name == "FATAL" for entry in parser.error_log):
         raise UnreadableError("has elements within elements too deep to be read", _WHOLE_COPY)
     return page

@@ -23,8 +23,10 @@ import regex
 from ragwitness.text.words import (
     SENTENCE_END,
     STOP_WORDS,
+    all_letters,
     core,
     expression,
+    is_unspaced,
     read_table,
     script_pattern,
     split_words,
@@ -103,9 +105,10 @@ class Tongue:
             yes=tuple(word for word in yes.split("|") if word.isalpha() and len(word) > 1),
             no=tuple(word for word in no.split("|") if word.isalpha() and len(word) > 1),
             opening=re.compile(
-                rf"[\W_]*(?:({yes})|((?:{no})(?!\.?\s?\d)|(?:{yes}) not)){follows}", re.IGNORECASE
+                rf"[\W_]*(?:({yes})|((?:{no})(?!\.?\s?\d)|(?:{yes}) not))(?!-\w){follows}",
+                re.IGNORECASE,
             ),
-            single=words(rf"(?:({yes})|({no}))(?=\s*(?:[^\w\s]|$))"),
+            single=words(rf"(?<!\w-)(?:({yes})|({no}))(?!-\w)(?=\s*(?:[^\w\s]|$))"),
             both=re.compile(
                 rf"[\W_]*(?:(?:{yes})\W+(?:\w{{1,3}}\W+)?(?:{no})|(?:{no})\W+(?:\w{{1,3}}\W+)?"
                 rf"(?:{yes}))\b(?:(\s*:)|(?=\s*(?:[^\w\s]|$)))",
@@ -154,6 +157,14 @@ class YesOrNo:
     tongue: Tongue
 
 
+_REFERENCES = re.compile(
+    r"(?:[\[(\u3010](?:\s*(?:source|sources|doc|document|ref|quelle|fuente|fonte|bron)?\s*#?\d{1,3}"
+    r"\s*[,;:\u2013-]?)+[\])\u3011][\s.,;]*)+",
+    re.IGNORECASE,
+)
+"""A reply that only names sources: "[1]", "(Source 2)", "[1, 3]"."""
+
+
 def yes_or_no(text: str) -> YesOrNo:
     """Read yes or no from a reply.
 
@@ -161,6 +172,9 @@ def yes_or_no(text: str) -> YesOrNo:
         text: The reply; its quotations are ignored.
     """
     plain = _without_quotes(text)
+    # A system that answers by its sources alone affirms with a reference.
+    if _REFERENCES.fullmatch(text.strip()):
+        return YesOrNo(True, None, tongues()[0])
     # 1. Both words side by side are neither, or the label "Yes/No:" before the answer.
     start = 0
     for tongue in tongues():
@@ -504,3 +518,15 @@ def plain_word(word: str) -> str:
     """Return a word without case, punctuation around it, and the kind of its letters' codes."""
     plain = without_points(normalize("NFKC", word))
     return (core(plain) or plain).casefold().replace("\u2019", "'")
+
+
+def shape_of(stem: str) -> tuple[bool, int | str] | None:
+    """Return the form that a word shares with its replacements; None where it has none."""
+    if stem.isdigit():
+        return False, len(stem)
+    if not all_letters(stem) or plain_word(stem) in STOP_WORDS:
+        return None
+    # A unit of an unspaced script has no ending; short words are grammar.
+    if is_unspaced(stem) or (len(stem) == 1 and not stem.isascii()):
+        return (False, "")
+    return (stem[0].isupper(), stem[-2:].lower()) if len(stem) > 3 else None

@@ -271,7 +271,7 @@ def row_of(text: str) -> Row:
     tokens = list(_TOKEN.finditer(plain))
     words = [token.group().lower() for token in tokens]
     begins = tuple(accumulate(map(len, words), initial=0))
-    # Particles are one word with the one that they stand at.
+    # Particles are written as one word with a name.
     starts, ends = {*begins[:-1]}, {*begins[1:]}
     for word, begin in zip(words, begins, strict=False):
         for before, behind in _attached(word):

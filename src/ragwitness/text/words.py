@@ -58,7 +58,7 @@ def script_pattern(source: str, flags: int = 0) -> regex.Pattern[str]:
     return regex.compile(source, regex.V1 | flags)
 
 
-# A consonant below another (Khmer, Burmese) or a vowel behind it (Thai, Lao) is no unit of its own.
+# A consonant below another (Khmer, Burmese) or a vowel behind it (Thai, Lao) is part of its unit.
 UNIT = (
     rf"(?={UNSPACED})\p{{Logical_Order_Exception}}*(?:\X(?<=\p{{InSC=Invisible_Stacker}}))*\X"
     r"(?:[\u0e30\u0e32\u0e45\u0eb0\u0eb2\p{M}]|[\u1000-\u1021](?=\u103a))*"
@@ -104,6 +104,11 @@ def split_words(text: str) -> list[Word]:
 def spoken_words(text: str) -> list[Word]:
     """Return the words that hold a letter or figure: no sign that stands alone."""
     return [word for word in split_words(text) if core(word.text)]
+
+
+def in_word(text: str) -> bool:
+    """Whether a text begins with a letter, a mark or a figure."""
+    return _CORE.match(text) is not None
 
 
 def is_unspaced(word: str) -> bool:
@@ -214,7 +219,7 @@ _AHEAD = 1.2  # times the share of the next language
 def same_language(first: str, second: str) -> bool:
     """Whether two texts may be in one language; True if unknown."""
     scripts = {_script(first), _script(second)} - {""}
-    languages = {_language(first), _language(second)} - {None}
+    languages = {language_of(first), language_of(second)} - {None}
     return len(scripts) < 2 and len(languages) < 2
 
 
@@ -224,7 +229,8 @@ def _script(text: str) -> str:
     return scripts.most_common(1)[0][0] if scripts else ""
 
 
-def _language(text: str) -> str | None:
+def language_of(text: str) -> str | None:
+    """Return the English name of a text's language; None if unknown."""
     words = plain_tokens(text)
     if len(words) < _FEWEST:
         return None

@@ -1,4 +1,4 @@
-"""Parses files in a process of its own, under a deadline and a limit of memory.
+"""Parses files in a separate process, under a deadline and a limit of memory.
 
 A small file may keep a parser busy for hours or make it ask for all memory there is. One process
 parses file after file; where one takes too long it is ended, and the next file gets another. It is
@@ -101,7 +101,7 @@ def extract_apart(stream: BinaryIO, suffix: str, encoding: str | None, most: int
     if is_plain(stream, suffix):
         return extract_text(stream, suffix, encoding, most)
     with tempfile.TemporaryDirectory() as folder:
-        # What is no file of its own, such as standard input, becomes one.
+        # Standard input and bytes are copied to a file.
         path = Path(str(getattr(stream, "name", "")))
         if not path.is_file():
             path = Path(folder, "document")

@@ -212,7 +212,7 @@ _VERIFY = Task(
     start="Check the file",
     questions=questions_of(
         VerifyTask,
-        ("File", "What you were told", "For the bundle of an audit window alone"),
+        ("File", "Your knowledge", "For the bundle of an audit window alone"),
     ),
     looks=(),
     runs=False,

@@ -483,7 +483,7 @@ def _figures(job: Job, done: int, total: int, heard: int, spent: Use) -> dict[st
     if job.task.name == "audit" and total:
         figures["done"] = ("Documents decided on", f"{done:,} of {total:,}")
     figures["heard"] = ("Answers kept", f"{heard:,}")
-    # Each figure stands beside its cap, where there is one.
+    # Each figure comes with its cap, if there is one.
     cap = job.answers.get("max-queries")
     figures["queries"] = (
         "Queries sent",

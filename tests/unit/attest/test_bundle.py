@@ -223,6 +223,10 @@ def test_a_bundle_of_an_earlier_proof_system_is_named_before_its_files_are_judge
     _fails(pack({"bundle.json": manifest, "setup.json": b""}), "bundle.earlier")
 
 
+def test_a_bundle_with_proved_noise_is_left_to_the_release_that_checks_it():
+    _fails(_packed({**FILES, "records/3.coins": b"points"}), "bundle.earlier")
+
+
 def test_another_version_is_named_before_its_files_are_judged():
     manifest = canonical({"members": {}, "version": "ragwitness/bundle/v9", "window": "w"})
     _fails(pack({"bundle.json": manifest, "new/kind.of": b""}), "bundle.version")

@@ -191,6 +191,7 @@ def test_the_example_is_a_policy_whose_noise_keeps_its_promise(tmp_path: Path):
         ("top = 4 ", "", "'top' is missing"),
         ('name = "pairs"', 'name = "means"', "no estimator"),
         ("threshold = 0.95", "threshold = true", "no number"),
+        ("queries = 25 ", 'queries = 25\nnoise = "proved" ', "'proved' was removed"),
     ],
 )
 def test_an_unusable_file_says_what_is_wrong(tmp_path: Path, old, new, said):

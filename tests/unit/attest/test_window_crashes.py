@@ -35,8 +35,8 @@ def test_a_half_written_entry_is_cut_off_since_nobody_was_told_of_it(held: Windo
     held.record(ask(held))
     whole = held.ledger.path.read_bytes()
     held.ledger.path.write_bytes(whole + b"\x03\x00" + b"{" * (cut - 1))
-    kept = held.folder.journal.read_bytes()
-    held.folder.journal.write_bytes(kept + b'{"leaf": "cut sh')
+    kept = held.folder.openings.read_bytes()
+    held.folder.openings.write_bytes(kept + b'{"leaf": "cut sh')
     again = Window.load(held.folder.root, [KEY])
     assert again.ledger.path.read_bytes() == whole
     found = again.record(ask(again, nonce="n2"))

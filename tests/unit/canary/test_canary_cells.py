@@ -31,11 +31,20 @@ def test_missing_cells_are_what_their_example_and_candidate_lead_to_expect() -> 
     assert np.allclose(filled(noisy).mean(axis=0), expected, atol=1e-6)
 
 
+def test_an_example_that_was_always_refused_has_the_candidates_of_the_others() -> None:
+    rng = np.random.default_rng(3)
+    whole = rng.normal(size=(4, 1)) + rng.normal(size=(1, 9))
+    holed = np.where(np.arange(4)[:, None] == 2, np.nan, whole)
+    assert np.allclose(np.diff(filled(holed)), np.diff(whole), atol=1e-6)
+
+
 def test_a_candidate_that_was_always_refused_stands_last() -> None:
     scores = np.random.default_rng(1).normal(size=(4, 20)) - 5
     scores[:, 7] = np.nan
     found = decide(Design(candidates=20), [scores], [7])
     assert found.ranks == (20,)
+    equal = filled(np.array([[-2.0, -2.0, np.nan], [-3.0, -3.0, np.nan]]))
+    assert (equal[:, 2] < equal[:, :2].min(axis=1)).all()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4])

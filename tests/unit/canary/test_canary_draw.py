@@ -10,7 +10,6 @@ from scipy.stats import chisquare
 from ragwitness.canary.draw import (
     Design,
     DrawSecret,
-    beacon_bytes,
     bits_of,
     check_draw,
     commitment_of,
@@ -20,6 +19,7 @@ from ragwitness.canary.examples import Example, read_examples
 from ragwitness.canary.families import draw_triggers, shuffled, triggers_in
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.privacy.sampler import ShakeBits
+from ragwitness.privacy.streams import beacon_bytes
 
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 

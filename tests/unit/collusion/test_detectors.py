@@ -130,6 +130,15 @@ def test_communities_tell_a_coalition_from_shared_intents() -> None:
     assert found.members.tolist() == [*range(8)]
 
 
+def test_a_community_is_named_only_at_the_level_of_the_test() -> None:
+    """The same coalition is strongest of 20 logs, or of 10: then p is 0.1."""
+    log = _log(6, 30, 8, 32, "identical", 6, 1.0)
+    for rounds, named in ((19, [*range(6)]), (9, [])):
+        found = detect("communities", log, Settings(rounds=rounds))
+        assert found.p_value == 1 / (rounds + 1)
+        assert found.members.tolist() == named
+
+
 def test_accounts_that_repeat_themselves_are_no_community() -> None:
     """Each asks one thing ten times, all different things: no more alike than other accounts."""
     peaks = []
@@ -139,6 +148,13 @@ def test_accounts_that_repeat_themselves_are_no_community() -> None:
         rows[:16] = unit_rows(rng, 16, 1, 48)
         peaks.append(find_community(traffic(rng, rows), rng, 1).strongest)
     assert max(peaks) < 0.1
+
+
+def test_links_as_strong_as_every_null_log_are_no_evidence() -> None:
+    """Where all accounts ask one thing, the queries dealt out anew make the same log."""
+    rng = np.random.default_rng(7)
+    rows = np.broadcast_to(unit_rows(rng, 1, 1, 16), (6, 4, 16))
+    assert find_community(traffic(rng, rows), rng, 9).p_value == 1
 
 
 @pytest.mark.slow

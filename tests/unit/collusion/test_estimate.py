@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from ragwitness.collusion.detectors import DETECTORS, Settings
-from ragwitness.collusion.estimate import Estimates, _without_each, estimate
+from ragwitness.collusion.estimate import (
+    Estimates,
+    LogComparison,
+    LogEstimate,
+    Suspect,
+    _nearest,
+    _without_each,
+    estimate,
+)
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.query_log import QueryLog, make_log
 from research.coalitions import coalition_probes, traffic, unit_rows, with_intents
@@ -136,3 +144,37 @@ def test_unusable_requests_are_named() -> None:
             estimate(log, **wrong)
     with pytest.raises(InputError, match="one account"):
         estimate(_log(rng, [unit_rows(rng, 1, _QUERIES, _DIM)]))
+
+
+@pytest.mark.parametrize("window", [math.inf, 20.0])
+def test_the_nearest_query_is_another_accounts_within_the_window(window: float) -> None:
+    rng = np.random.default_rng(3)
+    log = _log(rng, [_honest(rng, 5, unit_rows(rng, 2, _DIM))])
+
+    def near(a: int, b: int) -> bool:
+        return log.accounts[a] != log.accounts[b] and abs(log.times[a] - log.times[b]) <= window
+
+    every = range(len(log.times))
+    expected = [
+        max([log.vectors[a] @ log.vectors[b] for b in every if near(a, b)], default=-1)
+        for a in every
+    ]
+    assert _nearest(log, window) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("log_p", "named", "size"), [(0.01, 1, 6), (0.05, 1, 6), (0.01, 7, 7), (0.2, 7, 1)]
+)
+def test_the_size_is_the_largest_group_of_a_suspicious_estimator(
+    log_p: float, named: int, size: int
+) -> None:
+    rows = [("a", 4, 0.05), ("b", 6, 0.01), ("c", 9, 0.06), ("d", 9, None)]
+    comparison = LogComparison(
+        log_p, 0.05, 0.01, tuple(Suspect(f"u{n}", 0.01) for n in range(named)), 100, 100, 0.01
+    )
+    estimates = tuple(LogEstimate(name, k, 0.0, "", None, p) for name, k, p in rows)
+    assert Estimates(estimates, 12, 72, _DIM, 0.5, comparison).size == size
+    assert Estimates(estimates[:1], 12, 72, _DIM, 0.5, comparison).size == (
+        1 if log_p > 0.05 else max(4, named)
+    )
+    assert Estimates(estimates, 12, 72, _DIM, 0.5).size == 1

@@ -240,7 +240,7 @@ def test_short_records_leak_as_a_whole_or_were_not_measured() -> None:
     for condition in ("leaked records > 0", "leaked prompts > 0"):
         assert _ruled(told, words, condition).code is ExitCode.INCONCLUSIVE
     result = score_leaks(told, LeakPlan([Document(one, one) for one in words]))
-    assert headline(result)[0] == "What leaks was not measured"
+    assert headline(result)[0] == "Leaks were not measured"
     assert "of 9 nothing is measured" in " ".join(result.warnings)
     assert chosen(result.attacks[0].measures, "leaked records").note
 

@@ -159,7 +159,7 @@ def test_what_a_host_was_sent_is_known_under_any_model_path_or_spelling(tmp_path
     assert exact == [True, False, True]
 
 
-def test_another_errand_that_quoted_a_part_is_named_and_a_finished_run_stays(tmp_path) -> None:
+def test_another_task_that_quoted_a_part_is_named_and_a_finished_run_stays(tmp_path) -> None:
     plan, target = AuditPlan(_SAMPLE[:20], known_out=_SAMPLE[100:200]), _Knows()
     run = tmp_path / "audit"
     assert _audit(plan, target, run).calibration.exact

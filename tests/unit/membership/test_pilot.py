@@ -1,15 +1,14 @@
-"""The pilot: a method that cannot read a target is refused before anything in question is sent."""
+"""The pilot: whether a method can read a target is said before any text of the user is sent."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import ANSWERS, PILOT
-from ragwitness.core.types import Answer, Capability, Document, Query, Score
+from ragwitness.core.types import Answer, Capability, Query, Score
 from ragwitness.membership.auto_select import (
     DOCUMENTS,
     FIRST,
@@ -30,7 +29,7 @@ from ragwitness.runner.replay import read_recording
 from ragwitness.text.sample import load_sample
 
 _SAMPLE = load_sample()
-_KNOWN = _SAMPLE[40:50]
+_KNOWN = _SAMPLE[40:50]  # outside
 
 
 class _Chat:
@@ -62,9 +61,9 @@ class _Chat:
         """Nothing is open."""
 
 
-def _pilot(target, method="rag-mia", known=_KNOWN, run=None, limiter=None) -> Pilot:
+def _pilot(target, method="rag-mia", run=None, limiter=None) -> Pilot:
     audit = build_audit(method, load_language_model("reader"))
-    return asyncio.run(run_pilot(target, limiter, run, audit, known))
+    return asyncio.run(run_pilot(target, limiter, run, audit))
 
 
 def test_a_method_whose_reading_tells_shown_texts_apart_is_possible() -> None:
@@ -73,11 +72,12 @@ def test_a_method_whose_reading_tells_shown_texts_apart_is_possible() -> None:
     assert found.possible
     assert (found.standing_out(), found.queries) == (FIRST, 2 * FIRST)
     assert "4 of 4 texts shown in the question stood out" in found.told
-    # Every text once with itself before the question, once without.
-    assert sum(one.prompt.startswith("Context: ") for one in target.asked) == FIRST
+    # Every text hidden first, then with itself before the question: a memory has seen none.
+    is_shown = [query.prompt.startswith("Context: ") for query in target.asked]
+    assert is_shown == [False] * FIRST + [True] * FIRST
 
 
-def test_a_target_that_ignores_the_question_is_refused_with_the_numbers() -> None:
+def test_a_target_that_ignores_the_question_is_named_with_the_numbers() -> None:
     found = _pilot(_Chat(reads=False))
     assert not found.possible
     assert "only 0 of 4 texts shown in the question stood out" in found.told
@@ -93,8 +93,8 @@ def test_a_target_that_declines_whatever_it_is_shown_is_named(method: str) -> No
 def test_a_target_that_thinks_until_its_tokens_are_spent_is_named() -> None:
     found = _pilot(_Chat(fails="<think>Let me see. The user wants"))
     assert not found.possible
-    # Asked once more with room to think; what cannot be read when shown is not compared.
-    assert found.queries == 2 * FIRST
+    # Asked once more with room to think.
+    assert found.queries == 4 * FIRST
     assert "cannot be read: it thought until its tokens were spent" in found.told
 
 
@@ -140,22 +140,14 @@ def test_a_model_that_answers_some_questions_is_asked_about_more_texts() -> None
     assert (len(found.shown), found.standing_out()) == (DOCUMENTS, 5)
 
 
-def test_excerpts_of_known_outside_documents_are_asked_and_nothing_in_question() -> None:
+def test_a_pilot_sends_generated_texts_and_none_of_the_user() -> None:
     target = _Chat()
-    long = [replace(one, text=f"{one.text} " * 20) for one in _KNOWN]
     audit = build_audit("rag-mia", load_language_model("reader"))
-    assert all(len(one.text) <= 800 for one in pilot_documents(long, audit))
-    _pilot(target, known=long)
-    mine = {one.text[:60] for one in _SAMPLE[:20]}
-    assert not any(text in query.prompt for text in mine for query in target.asked)
-    # What has no question is passed over; without any document generated ones serve.
-    short = [Document(f"s{i}", "short") for i in range(6)]
-    assert [one.id for one in pilot_documents([*short, *_KNOWN], audit)] == [
-        one.id for one in _KNOWN[:DOCUMENTS]
-    ]
-    assert len(pilot_documents([], audit)) == DOCUMENTS
-    assert len(pilot_documents(_KNOWN[:2], audit)) == DOCUMENTS
-    assert _pilot(target, known=_KNOWN[:2]).possible
+    documents = pilot_documents(audit)
+    assert len(documents) == DOCUMENTS
+    assert all(len(document.text) <= 800 for document in documents)
+    assert {document.id for document in documents} <= {document.id for document in _SAMPLE}
+    assert _pilot(target).possible
 
 
 def test_a_method_without_questions_for_any_pilot_text_is_refused_in_words() -> None:
@@ -210,26 +202,24 @@ def test_a_pilot_that_costs_more_than_the_caps_is_named(tmp_path) -> None:
         _pilot(_Chat(), run=tmp_path, limiter=limiter)
 
 
-def test_auto_passes_over_what_the_pilot_cannot_read_and_says_why(monkeypatch) -> None:
-    monkeypatch.setattr(
-        "ragwitness.membership.auto_select.CANDIDATES", (("mba", {}), ("rag-mia", {}))
-    )
+def test_auto_goes_on_where_the_pilot_reads_nothing_and_says_so() -> None:
     plan = AuditPlan(tuple(_SAMPLE[:4]), tuple(_KNOWN))
 
     def chosen(target):
-        async def piloting(audit, known):
-            return await run_pilot(target, None, None, audit, known)
+        async def piloting(audit):
+            return await run_pilot(target, None, None, audit)
 
         proxy = load_language_model("reader")
         seen = asyncio.run(probe_capabilities(target))
         return asyncio.run(choose(plan, seen, proxy, Budget(), piloting))
 
     found = chosen(_Chat())
-    assert found.method == "rag-mia"
-    assert "not mba: " in found.why
+    assert found.method == "joint"
     assert "4 of 4 texts shown in the question stood out" in found.why
-    with pytest.raises(CapabilityError, match="No method can be chosen"):
-        chosen(_Chat(reads=False))
+    found = chosen(_Chat(reads=False))
+    assert found.method == "joint"
+    assert "0 of 4 texts shown in the question stood out" in found.why
+    assert "asked all the same" in found.why
 
 
 def test_a_run_ends_itself_after_ten_documents_that_could_not_be_read() -> None:

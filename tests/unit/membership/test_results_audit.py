@@ -82,7 +82,7 @@ def test_the_report_says_what_the_verdicts_rest_on_and_leaves_out_empty_rows() -
     rests = dict(report.rests_on)
     assert rests["Smallest p-value possible"] == "0.010"
     assert rests["Guarantee"] == "Exact under this assumption. They are like yours."
-    assert not {"Equal scores", "What it could decide"} & set(rests)
+    assert not {"Equal scores", "Possible decisions"} & set(rests)
     assert all(value for _, value in (*report.brief, *report.settings))
     tied = RESULT_TYPE.report(replace(_THREE, calibration=replace(_KNOWN, largest_tie=7)))
     assert (

@@ -1,5 +1,7 @@
 """The audit classifier is trained on shadow data alone and gives probabilities."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,17 @@ def test_training_is_deterministic(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = (train_classifier(features, labels) for _ in range(2))
     assert one.name == two.name
     assert one.member_probability(fresh).tolist() == two.member_probability(fresh).tolist()
+
+
+def test_one_odd_document_convinces_no_leaf_alone() -> None:
+    """A leaf holds three documents, so that one of the other kind is a third of it at most.
+
+    A tree draws it with probability 1 - 1/e, so the forest gives it 1 - (1 - 1/e) / 3.
+    """
+    features = [[float(n)] for n in (*range(-12, 0), *range(1, 13))]
+    members = [n > 0 and n != 7 for (n,) in features]
+    [p] = train_classifier(features, members).member_probability([[7.0]])
+    assert p == pytest.approx(1 - (1 - math.exp(-1)) / 3, abs=0.035)
 
 
 def test_too_few_shadow_documents_are_refused() -> None:

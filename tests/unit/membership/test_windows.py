@@ -149,7 +149,22 @@ def test_a_method_that_is_sure_asks_about_no_further_window() -> None:
     # What was left unasked has no evidence.
     assert running_scores(score) == pytest.approx([4, 3, 2, 1.5, 1.2])
     assert score.details["windows asked"] == 2
-    assert audit._part(4).config.turns == 2
+    assert audit._part().config.turns == 2  # of a typical document, which has as many windows
+
+
+def test_short_and_long_documents_ask_as_much_about_a_window() -> None:
+    # The first window of a long document is ranked beside a short one, so both have as many turns.
+    @dataclass(frozen=True)
+    class Config:
+        asks = "turns"
+        turns: int = 6
+
+    books, method = _books(3), _Counts()
+    short = [Document(f"s{n}", books[n % 3].text[:600] + f" own{n} words{n}") for n in range(4)]
+    for documents, turns in ((books, 2), ([*books, *short], 6), ([*books, short[0]], 2)):
+        method.config = Config()
+        audit = WindowedAudit(method, Windows.among(documents))
+        assert audit._part().config.turns == turns
     assert method.config.turns == 6
 
 

@@ -14,7 +14,6 @@ from ragwitness.privacy.streams import (
     answer_key,
     canonical,
     hkdf_sha256,
-    mixed_key,
     noise_key,
     public_coins,
     record_key,
@@ -144,27 +143,27 @@ def test_coins_are_shake256_of_the_request_the_number_and_the_beacon():
         "window": "2026-W47",
     }  # fmt: skip
     text = json.dumps(info, sort_keys=True, separators=(",", ":")).encode()
-    coins = public_coins(BEACON, RECORD, 1003, 100)
-    assert coins == hashlib.shake_256(text).digest(100)
-    assert public_coins(BEACON, RECORD, 1003, 32) == coins[:32]
-    assert public_coins(b"", RECORD, 1003, 32) != coins[:32]
+    coins = public_coins(BEACON, RECORD, 1003)
+    assert coins == hashlib.shake_256(text).digest(32)
+    assert public_coins(b"", RECORD, 1003) != coins
 
 
 def test_whatever_the_coins_are_made_of_changes_them():
-    found = {public_coins(BEACON, RECORD, 3, 32), public_coins(BEACON, RECORD, 4, 32)}
-    found.add(public_coins(bytes(32), RECORD, 3, 32))
+    found = {public_coins(BEACON, RECORD, 3), public_coins(BEACON, RECORD, 4)}
+    found.add(public_coins(bytes(32), RECORD, 3))
     for field in dataclasses.fields(NoiseRecord):
         value = getattr(RECORD, field.name)
         other = value + 1 if isinstance(value, int) else value + "x"
         changed = dataclasses.replace(RECORD, **{field.name: other})
-        found.add(public_coins(BEACON, changed, 3, 32))
+        found.add(public_coins(BEACON, changed, 3))
     assert len(found) == len(dataclasses.fields(NoiseRecord)) + 3
 
 
 def test_neither_the_sub_seed_nor_the_coins_decide_a_key_alone():
     seed = sub_seed(SEED, RECORD.window, 3)
     key = noise_key(seed, 3, RECORD, BEACON)
-    assert key == mixed_key(seed, public_coins(BEACON, RECORD, 3, 32))
+    info = {"coins": public_coins(BEACON, RECORD, 3).hex(), "domain": "ragwitness/noise/v2"}
+    assert key == hkdf_sha256(seed, canonical(info))
     assert key == answer_key(SEED, 3, RECORD, BEACON)
     # A window of the first version has no beacon, and its noise stays what it was.
     assert noise_key(seed, 3, RECORD) == record_key(seed, RECORD) == answer_key(SEED, 3, RECORD)
@@ -178,10 +177,8 @@ def test_neither_the_sub_seed_nor_the_coins_decide_a_key_alone():
 
 
 @pytest.mark.parametrize("length", [1, 31, 33, 64])
-def test_a_beacon_or_coins_of_another_length_are_refused(length):
+def test_a_beacon_of_another_length_is_refused(length):
     with pytest.raises(InputError, match=f"32 bytes, not {length}"):
-        public_coins(bytes(length), RECORD, 0, 32)
-    with pytest.raises(InputError, match=f"32 bytes of coins, not {length}"):
-        mixed_key(SEED, bytes(length))
+        public_coins(bytes(length), RECORD, 0)
     with pytest.raises(InputError, match="2\\^64 - 1, not"):
-        public_coins(BEACON, RECORD, -1, 32)
+        public_coins(BEACON, RECORD, -1)

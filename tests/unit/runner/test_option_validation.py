@@ -46,6 +46,7 @@ _GIVEN: dict[str, object] = {
     "accept_unlike": True,
     "yes": True,
     "run": Path("kept"),
+    "reference_model": ["hf:another"],
     "group_field": "author",
     "paragraphs": True,
     "retrieval": "minilm",

@@ -181,6 +181,13 @@ def test_the_limit_grows_by_one_a_round_and_falls_by_a_fifth_once_a_round() -> N
     assert throttle.limit == 1
 
 
+def test_a_limit_of_hundreds_grows_as_well() -> None:
+    throttle = Throttle(400, 300)
+    for _ in range(300):
+        throttle.answered(under_way=300)
+    assert throttle.limit == 301
+
+
 def test_an_idle_limit_does_not_grow() -> None:
     throttle = Throttle(8, 4)
     for _ in range(50):
@@ -205,6 +212,24 @@ def test_a_target_that_bears_three_is_asked_about_three() -> None:
 
     _together(limiter, bears_three, 300)
     assert 1 <= sum(seen[100:]) / len(seen[100:]) <= 8
+
+
+def test_nobody_starts_while_as_many_are_under_way_as_a_lower_limit() -> None:
+    limiter, within = RateLimiter(at_once=8), []
+    now = 0
+
+    async def send(query: Query) -> Answer:
+        nonlocal now
+        now += 1
+        within.append(now <= limiter.limit)
+        if len(within) == 8:
+            limiter.setback(Setback(overload=True, refused=False, again=True, late=True))
+        await asyncio.sleep(0.001 * len(within))
+        now -= 1
+        return Answer("")
+
+    _together(limiter, send, 20)
+    assert within == [True] * 20
 
 
 def test_the_ledger_remembers_what_earlier_starts_spent(tmp_path) -> None:
@@ -251,10 +276,10 @@ def test_unusable_caps_are_refused(caps, said) -> None:
         Budget(**caps)
 
 
-@pytest.mark.parametrize("at_once", [0, -4])
-def test_a_limit_that_lets_nothing_pass_is_refused(at_once: int) -> None:
+@pytest.mark.parametrize(("at_once", "start"), [(0, 1), (-4, 1), (0, None), (4, 0), (4, -1)])
+def test_a_limit_that_lets_nothing_pass_is_refused(at_once: int, start: int | None) -> None:
     with pytest.raises(InputError, match="under way"):
-        RateLimiter(at_once=at_once, start=1)
+        RateLimiter(at_once=at_once, start=start)
 
 
 def test_a_start_above_the_limit_begins_at_the_limit() -> None:

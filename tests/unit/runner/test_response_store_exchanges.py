@@ -66,6 +66,17 @@ def test_journals_of_earlier_versions_and_cut_lines_are_counted_not_shown(tmp_pa
         assert answers.get("old") == _ANSWER
 
 
+def test_an_answer_counts_once_its_line_is_written_to_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    keep(path, ("documents", "d", Query("q")))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
+    assert index_of(tmp_path).counts().answers == 0
+    path.write_bytes(whole)
+    assert index_of(tmp_path).counts().answers == 1
+    assert len(index_of(tmp_path).responses("d")) == 1
+
+
 def test_an_answer_merged_from_a_shard_counts_once(tmp_path: Path) -> None:
     row = ("documents", "d", Query("q"))
     keep(tmp_path / "shards" / "1-of-2" / "answers.jsonl", row)

@@ -122,6 +122,17 @@ def test_the_seed_of_a_window_that_is_over_is_erased(store: Store) -> None:
     assert again[0].sequence == 2  # of another record, whatever the clock says
 
 
+def test_a_window_that_closes_takes_no_charge_of_another_tenant(store: Store) -> None:
+    first, second, third = (tenant(store, name, TEXTS) for name in ("first", "second", "third"))
+    for key in (first, third):
+        ask(store, key, 0, 5)
+    before = [budget_of(store, name, now=0) for name in ("first", "third")]
+    for window in (0, 1):
+        ask(store, second, window, 5)
+    assert [budget_of(store, name, now=0) for name in ("first", "third")] == before
+    assert all(budget.mu > 0 for budget in before)
+
+
 def test_a_lifetime_below_one_window_is_refused_and_the_default_is_twelve() -> None:
     with pytest.raises(InputError, match="below that of one window"):
         make_policy(

@@ -1,3 +1,4 @@
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -166,3 +167,10 @@ def test_a_policy_from_before_clipping_is_read_as_unclipped() -> None:
     assert TenantPolicy.from_json(clipped.to_json()) == clipped
     with pytest.raises(InputError, match="cannot be read"):
         TenantPolicy.from_json(clipped.to_json().replace("[0.0, 0.5]", "[0.0]"))
+
+
+def test_a_tenant_with_proved_noise_of_an_earlier_release_is_refused_by_name() -> None:
+    fields = json.loads(make_policy(replace(SMALL, scale=64), 16).to_json())
+    fields["mechanism"]["sampler"] = "coins:9+12x3"
+    with pytest.raises(InputError, match="proved without being opened"):
+        TenantPolicy.from_json(json.dumps(fields))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.text.secrets import TABLE, Secret, SecretIndex, identity, row_of
+from ragwitness.text.secrets import TABLE, Secret, SecretIndex, identity, name_of, row_of
 
 EXAMPLES = [
     pytest.param(way["form"] or "id", example, id=f"{way['name']}: {example['listed']}")
@@ -125,3 +125,17 @@ def test_names_in_a_long_row_of_signs_are_sought_in_time() -> None:
 
 def test_a_text_of_signs_alone_has_no_letters() -> None:
     assert row_of("\u2014 \u200b ...").letters == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "family"),
+    [
+        ("Van Morrison", ("Van",), ("Morrison",)),  # a particle in front of nothing is a name
+        ("Ludwig van Beethoven", ("Ludwig",), ("van", "Beethoven")),
+        ("Linden, Evelyn van der", ("Evelyn",), ("van", "der", "Linden")),
+    ],
+)
+def test_a_family_name_begins_with_the_first_particle_behind_a_name(
+    text: str, given: tuple[str, ...], family: tuple[str, ...]
+) -> None:
+    assert name_of(text, "name") == (given, family)

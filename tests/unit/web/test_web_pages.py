@@ -271,7 +271,7 @@ def test_a_comparison_is_its_report(tmp_path: Path) -> None:
     site = Site(tmp_path)
     page = site.get(site.run("variants"))
     harmless(page)
-    assert "What leaks of the original records" in page
+    assert "Leaks of the original records" in page
     assert "origin, " in site.get("/")
 
 

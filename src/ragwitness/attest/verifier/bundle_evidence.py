@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ragwitness.attest.bundle import OPENINGS, Bundle
 from ragwitness.attest.challenge import Challenge, Disclosure, parse_challenge
-from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, coins_of, proof_shape
+from ragwitness.attest.commitments import CommittedEmbedder, IndexCard, proof_shape
 from ragwitness.attest.openings import OpeningsLog, provider_name
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.attest.trust import Trust
@@ -160,7 +160,8 @@ def _read(bundle: Bundle) -> BundleEvidence:
     files, tenants = bundle.files, range(bundle.tenants)
     # The policy, under which the sizes of all other files are known.
     policy = WindowPolicy.parse(files["policy.json"])
-    _check_policy(bundle, policy)
+    old = "A policy of version 1 estimates each tenant's coalition by itself."
+    require(policy.estimator.together, "policy.version", old)
     try:
         shape = proof_shape(policy)
     except InputError as error:
@@ -187,16 +188,6 @@ def _read(bundle: Bundle) -> BundleEvidence:
         openings=OpeningsLog.parse(*map(files.__getitem__, OPENINGS)) if has_log else None,
         columns=tuple(Columns.parse(bundle.tenant(i, "columns.bin"), shape) for i in tenants),
     )
-
-
-def _check_policy(bundle: Bundle, policy: WindowPolicy) -> None:
-    """Check that noise is proved where the policy says so, and that tenants count together."""
-    old = "A policy of version 1 estimates each tenant's coalition by itself."
-    require(policy.estimator.together, "policy.version", old)
-    proved = any(name.endswith(".coins") for name in bundle.files)
-    check, noise = ("bundle.extra", "opened, not") if proved else ("bundle.missing", "not opened,")
-    fault = f"The policy's noise is {noise} proved in records/*.coins."
-    require((coins_of(policy) is not None) == proved, check, fault)
 
 
 def _log(data: bytes) -> tuple[tuple[bytes, ...], tuple[LogRecord, ...]]:

@@ -70,13 +70,9 @@ def label(case: VerifierCase) -> str:
     epsilons = []
     for tenant, mechanism in promise.tenants.items():
         # The exact epsilon of q answers of this noise, its table's failures taken off delta.
-        if mechanism.coins:
-            exact = mechanism.coin_epsilon(promise.delta, promise.queries, promise.relation)
-            epsilon = math.inf if exact is None else exact
-        else:
-            mu = Terms.of(mechanism, 1.0, promise.relation).worst_mu(promise.queries)
-            rest = promise.delta - mechanism.extra_delta(promise.epsilon, promise.queries)
-            epsilon = epsilon_at(rest, mu) if rest > 0 else math.inf
+        mu = Terms.of(mechanism, 1.0, promise.relation).worst_mu(promise.queries)
+        rest = promise.delta - mechanism.extra_delta(promise.epsilon, promise.queries)
+        epsilon = epsilon_at(rest, mu) if rest > 0 else math.inf
         more = (
             f"{tenant} promises an account epsilon {promise.epsilon:g} at delta"
             f" {promise.delta:g}; its noise gives {epsilon:.4g}."

@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragwitness.attest.challenge import Disclosure, draw_records, noise_of, noise_record_of
+from ragwitness.attest.challenge import Disclosure, draw_records, noise_of
 from ragwitness.attest.commitments import (
     answer_opening,
     checkpoint_token,
-    coin_leaf,
-    coins_of,
     largest_index,
     norm_context,
-    public_coins_of,
-    public_numbers,
     query_opening,
 )
 from ragwitness.attest.verdict import NotCheckedError
@@ -104,11 +100,7 @@ def seeds(case: VerifierCase) -> str:
     # Each leaf under the root that was published before the first query.
     root = bytes.fromhex(case.evidence.open.seed_root)
     count = int(case.evidence.open.seed_count)
-    coins = coins_of(case.evidence.policy)
     for number, record, opening in case.evidence.challenged:
-        same = not coins or coin_leaf(_points(case, number)) == opening.seed
-        fault = f"The noise of record {number:,} has another commitment than the opened one."
-        require(same, "coins.commitment", fault)
         try:
             verify_seed(root, count, int(record.number), opening.seed, opening.seed_path)
         except VerificationError as error:
@@ -116,13 +108,7 @@ def seeds(case: VerifierCase) -> str:
                 "seed.opening",
                 f"The sub-seed of record {number:,} is not the one that was committed to.",
             ) from error
-    leaves = "commitments to noise" if coins else "sub-seeds"
-    return f"{len(case.evidence.disclosures):,} {leaves} lead to the open record's root"
-
-
-def _points(case: VerifierCase, place: int) -> bytes:
-    """Return the commitments to a record's noise."""
-    return case.evidence.bundle.files[f"records/{place}.coins"]
+    return f"{len(case.evidence.disclosures):,} sub-seeds lead to the open record's root"
 
 
 def embedded(case: VerifierCase) -> str:
@@ -200,16 +186,8 @@ def _claim(case: VerifierCase, place: int, record: QueryRecord, opening: Disclos
     from ragwitness.crypto.proofs.selection import AnswerClaim
 
     evidence, mechanism = case.evidence, case.evidence.mechanism(record)
-    beacon, coins, public = evidence.beacon_value, mechanism.coins, None
-    # A2: the noise from the opened sub-seed, the beacon and the record; closed noise has its centre
-    # and the coins.
-    if coins:
-        noise = np.full(mechanism.capacity, -coins.centre, np.int64)
-        request, number = noise_record_of(record, opening.query), int(record.number)
-        limbs = public_numbers(coins, beacon, request, number, mechanism.capacity)
-        public = public_coins_of(coins, _points(case, place), limbs, evidence.shape)
-    else:
-        noise = noise_of(mechanism, record, opening.seed, opening.query, beacon)
+    # A2: the noise from the opened sub-seed, the beacon and the record.
+    noise = noise_of(mechanism, record, opening.seed, opening.query, evidence.beacon_value)
     columns = evidence.columns[evidence.tenants[record.tenant]]
     context = record_hash(record)
-    return AnswerClaim(columns, evidence.vectors[place], noise, opening.ids, context, public)
+    return AnswerClaim(columns, evidence.vectors[place], noise, opening.ids, context)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ragwitness.attest.commitments import coins_of
 from ragwitness.attest.openings import WindowOpening, provider_signers
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
 from ragwitness.attest.trust import policy_terms, weak_points, worth_of
@@ -126,14 +125,9 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
     # Noise and texts of opened records, and the vectors of all queries.
     opened = len(evidence.disclosures)
     texts = sum(opening.text is not None for opening in evidence.disclosures)
-    noise = (
-        f"The answers to {opened:,} queries are opened; their noise is proved and stays closed."
-        if coins_of(evidence.policy)
-        else f"The sub-seeds of {opened:,} answers, which take their noise off: no epsilon holds"
-        " for these towards whoever holds the bundle."
-    )
     return (
-        noise,
+        f"The sub-seeds of {opened:,} answers, which take their noise off: no epsilon holds for"
+        " these towards whoever holds the bundle.",
         f"The vectors of all {len(evidence.queries):,} queries with their accounts, and the texts"
         f" of {texts:,}.",
     )
@@ -245,12 +239,6 @@ def number_remarks(case: VerifierCase, numbers: tuple[Numbers, ...]) -> tuple[st
         for n in numbers
         if n.odometer is not None and n.exact is not None and n.odometer > n.exact
     ]
-    if coins_of(case.evidence.policy):
-        texts.append(
-            "The noise of opened records is proved and stays closed: the holder of the bundle"
-            " learns no more of it than the accounts. That the provider kept its part secret cannot"
-            " be proved. No odometer meters this noise; the exact number counts answers."
-        )
     queries, receipts = case.evidence.queries_of, receipted(case)
     pinned = {} if case.trust is None else case.trust.pins.accounts
     bare = {name: n for name, n in queries.items() if name not in pinned and not receipts[name]}
@@ -292,9 +280,7 @@ def numbers_of(evidence: BundleEvidence, name: str, *, listed: bool) -> Numbers:
         reason = error.message
     rows = [i for i, (_, record) in enumerate(evidence.queries) if record.tenant == name]
     odometer: float | None = 0.0
-    if mechanism.coins:  # no odometer meters it (docs/design/noise.md)
-        odometer = None
-    elif rows:
+    if rows:
         meter = Odometer(Terms.of(mechanism, 1.0, policy.relation))
         meter.add(evidence.vectors[rows])
         odometer = mechanism.epsilon_at(goal, meter.mu(), len(rows))

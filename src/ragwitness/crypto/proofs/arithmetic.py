@@ -341,10 +341,10 @@ class Shape:
         """Return how many chunks an index of this capacity has."""
         return -(-capacity // self.slots)
 
-    def part(self, values: Sequence[int], chunk: int, fill: int = 0) -> list[int]:
-        """Return a chunk's part of one value a slot, filled up behind the last."""
+    def part(self, values: Sequence[int], chunk: int) -> list[int]:
+        """Return a chunk's part of one value a slot, with 0 behind the last."""
         row = list(values[chunk * self.slots : (chunk + 1) * self.slots])
-        return row + [fill] * (self.slots - len(row))
+        return row + [0] * (self.slots - len(row))
 
 
 def chunk_slots(capacity: int) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.hashing import tagged_hash
 from ragwitness.crypto.proofs.argument import Proof, SecretColumns
 from ragwitness.crypto.proofs.arithmetic import (
     Point,
@@ -42,65 +41,30 @@ from ragwitness.crypto.proofs.selection import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SecretCoins:
-    """The opening of an answer's commitment to its noise; never published.
-
-    Attributes:
-        numbers: One per slot.
-        seed: 32 secret bytes, from which the blinds follow, one a chunk: a proof shows the
-            commitment, and no value of the column.
-    """
-
-    numbers: tuple[int, ...] = field(repr=False)
-    seed: bytes = field(repr=False)
-
-    def column(self, shape: Shape, chunk: int) -> SecretColumn:
-        """Return a chunk's column; 0 behind the last number."""
-        drawn = tagged_hash("ragwitness/coin-blind/v1", self.seed, str(chunk).encode())
-        wide = drawn + tagged_hash("ragwitness/coin-blind/v1", drawn)
-        values = shape.part(self.numbers, chunk)
-        return SecretColumn(values, [int.from_bytes(wide, "big") % R])
-
-    def commit(self, shape: Shape) -> tuple[bytes, ...]:
-        """Return the commitment to each chunk, 48 bytes."""
-        domain = ceremony_domain(shape.slots)
-        columns = (self.column(shape, i) for i in range(shape.chunks(len(self.numbers))))
-        return tuple(encode_point(domain.commit(c.values, c.blinds)) for c in columns)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkWitness:
     """One chunk's secret columns.
 
     Attributes:
-        bits: Coins, their carry, margins: the opened columns.
-        committed: Secret numbers a; zeros for public noise.
+        bits: Those of the margins: the opened columns.
         scores: ⟨v_j, q⟩: y without noise.
         upper: U.
         own: A.
     """
 
     bits: SecretGroup
-    committed: SecretColumn
     scores: SecretColumn
     upper: SecretColumn
     own: SecretColumn
 
 
-def prove_answer(
-    shape: Shape,
-    claim: AnswerClaim,
-    secret: SecretColumns,
-    coins: SecretCoins | None = None,
-) -> bytes:
+def prove_answer(shape: Shape, claim: AnswerClaim, secret: SecretColumns) -> bytes:
     """Prove that the claim's slots are the highest, best first, ties by slot.
 
     Args:
         shape: Shape of the window's proofs.
         claim: The claim.
         secret: The index and its blinds.
-        coins: The opening of the claim's coins.
 
     Returns:
         The proof. Two proofs of one claim share only the hashes of the claim.
@@ -116,30 +80,11 @@ def prove_answer(
         raise InputError(
             error.message, "Use the policy, the noise and the index of one window."
         ) from error
-    if (claim.coins is None) != (coins is None):
-        raise InputError("The claim's noise is closed and has no opening, or the reverse.")
-    return argue(shape, claim, *witness(shape, claim, secret, coins)).encode()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkScores:
-    """One chunk's scores and their parts.
-
-    Attributes:
-        scores: ⟨v_j, q⟩.
-        committed: Secret numbers a; zeros for public noise.
-        tossed: Bits of a + p and the carry, shape (n, bits + 1); no columns for public noise.
-        noisy: y.
-    """
-
-    scores: SecretColumn
-    committed: SecretColumn
-    tossed: NDArray[np.int64]
-    noisy: NDArray[np.int64]
+    return argue(shape, claim, *witness(shape, claim, secret)).encode()
 
 
 def witness(
-    shape: Shape, claim: AnswerClaim, secret: SecretColumns, coins: SecretCoins | None
+    shape: Shape, claim: AnswerClaim, secret: SecretColumns
 ) -> tuple[list[int], list[ChunkWitness]]:
     """Return the winners' numbers and each chunk's columns.
 
@@ -147,9 +92,10 @@ def witness(
         InputError: The answer is not the one that query, noise and index give.
     """
     chunks = claim.chunks(shape)
-    scores = [noisy_scores(shape, claim, secret, coins, chunk) for chunk in chunks]
+    scores = [chunk_scores(shape, claim, secret, chunk) for chunk in chunks]
     # Only the mechanism's own answer can be proved.
-    noisy = np.concatenate([chunk_scores.noisy for chunk_scores in scores])[: len(claim.noise)]
+    parts = [noisy_scores(column, chunk) for column, chunk in zip(scores, chunks, strict=True)]
+    noisy = np.concatenate(parts)[: len(claim.noise)]
     best = tuple(np.argsort(-noisy, kind="stable")[: len(claim.ids)].tolist())
     if best != claim.ids:
         raise InputError(
@@ -160,61 +106,40 @@ def witness(
     # The winners' noisy scores.
     numbers = [int(noisy[slot]) for slot in claim.ids]
     pairs = zip(chunks, scores, strict=True)
-    return numbers, [
-        chunk_witness(shape, chunk, numbers, chunk_scores) for chunk, chunk_scores in pairs
-    ]
+    return numbers, [chunk_witness(shape, chunk, numbers, column) for chunk, column in pairs]
 
 
-def noisy_scores(
-    shape: Shape,
-    claim: AnswerClaim,
-    secret: SecretColumns,
-    coins: SecretCoins | None,
-    chunk: PublicChunk,
-) -> ChunkScores:
-    """Return y of one chunk and its parts: scores, public noise, and the coins' noise."""
-    # Scores and their blinds, both linear in the columns.
+def chunk_scores(
+    shape: Shape, claim: AnswerClaim, secret: SecretColumns, chunk: PublicChunk
+) -> SecretColumn:
+    """Return one chunk's scores without noise."""
+    # Scores and their blinds are both linear in the columns.
     rows, query = secret.group(chunk.number, shape), claim.query.astype(np.int64)
     blinds = [dot(query.tolist(), row) for row in zip(*rows.blinds, strict=True)]
-    scores = rows.values @ query
-    committed, tossed = _tossed(shape, claim, coins, chunk)
-    noisy = scores + np.array(chunk.noise, np.int64)
-    if claim.coins:
-        noisy += tossed[:, :-1] @ np.array(claim.coins.coefficients, np.int64)
-    return ChunkScores(SecretColumn(scores.tolist(), blinds), committed, tossed, noisy)
+    return SecretColumn((rows.values @ query).tolist(), blinds)
+
+
+def noisy_scores(scores: SecretColumn, chunk: PublicChunk) -> NDArray[np.int64]:
+    """Return y of one chunk."""
+    return np.array(scores.values, np.int64) + np.array(chunk.noise, np.int64)
 
 
 def chunk_witness(
-    shape: Shape, chunk: PublicChunk, numbers: Sequence[int], held: ChunkScores
+    shape: Shape, chunk: PublicChunk, numbers: Sequence[int], scores: SecretColumn
 ) -> ChunkWitness:
     """Return one chunk's columns, given the K winners' numbers."""
     # Margins of all slots, and their bits.
     upper, winners = image(shape, chunk, numbers)
     sign = np.ones(shape.slots, np.int64)
     sign[[slot for _, slot in chunk.here]] = -1
-    margins = sign * (np.array(upper) - held.noisy) - np.array(chunk.late)
-    digits = margins[:, None] >> np.arange(shape.bits) & 1
-    matrix = np.concatenate([held.tossed, digits], axis=1)
+    margins = sign * (np.array(upper) - noisy_scores(scores, chunk)) - np.array(chunk.late)
+    matrix = margins[:, None] >> np.arange(shape.bits) & 1
     # Fresh blinds for every secret column.
     drawn = draw_scalars(2 * matrix.shape[1] + 2)
     *blinds, ends = [drawn[i : i + 2] for i in range(0, len(drawn), 2)]
     group = SecretGroup(matrix, blinds)
     numbers_columns = [SecretColumn(v, [b]) for v, b in zip((upper, winners), ends, strict=True)]
-    return ChunkWitness(group, held.committed, held.scores, *numbers_columns)
-
-
-def _tossed(
-    shape: Shape, claim: AnswerClaim, coins: SecretCoins | None, chunk: PublicChunk
-) -> tuple[SecretColumn, NDArray[np.int64]]:
-    """Return the secret numbers a, and the bits of a + p with the carry; none for public noise."""
-    if claim.coins is None or coins is None:
-        return SecretColumn([0] * shape.slots, [0]), np.zeros((shape.slots, 0), np.int64)
-    committed = coins.column(shape, chunk.number)
-    width = claim.coins.bits // 8 + 1
-    sums = (a + p for a, p in zip(committed.values, chunk.public, strict=True))
-    raw = np.frombuffer(b"".join(s.to_bytes(width, "little") for s in sums), np.uint8)
-    bits = np.unpackbits(raw.reshape(-1, width), axis=1, bitorder="little")
-    return committed, bits[:, : claim.coins.bits + 1].astype(np.int64)
+    return ChunkWitness(group, scores, *numbers_columns)
 
 
 def image(shape: Shape, chunk: PublicChunk, numbers: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -236,17 +161,12 @@ def answer_quotient(
     quotient = Quotient(domain)
     chunks, rows = claim.chunks(shape), row_weights(claim, shape, kappa)
     for chunk, witness, weights in zip(chunks, parts, rows, strict=True):
-        *squares, total, margin, winner = weights
-        # Every opened column is 0 or 1, and is the sums' and margins' bits.
+        *squares, _, margin, winner = weights
+        # Every opened column is 0 or 1, and is the margins' bits.
         quotient.squares(witness.bits, squares)
-        quotient.add(1, witness.bits.summed(linear_weights(claim, shape, weights)))
-        # a + p, and U - y - o, whose other parts those bits are.
+        quotient.add(1, witness.bits.summed(linear_weights(weights)))
+        # U - y - o, whose other part those bits are.
         y = [(1, witness.scores), (1, SecretColumn(chunk.noise, []))]
-        if claim.coins:
-            quotient.add(total, witness.committed)
-            quotient.add(total, SecretColumn(chunk.public, []))
-            rest = witness.bits.values.shape[1] - claim.coins.bits
-            y.append((1, witness.bits.summed([*claim.coins.coefficients, *[0] * rest])))
         scores = SecretColumn.total(shape.slots, y)
         quotient.add(margin, witness.upper)
         quotient.add(-margin, scores)
@@ -306,7 +226,6 @@ def argue(
     for witness, masked, factor in zip(parts, hidden, factors, strict=True):
         summed += [
             (1, witness.bits.summed([next(weights) for _ in witness.bits.blinds])),
-            (factor.committed, witness.committed),
             (factor.scores, witness.scores),
             (factor.upper, witness.upper),
             (factor.own, witness.own),

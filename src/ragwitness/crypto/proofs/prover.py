@@ -192,7 +192,6 @@ POWERS = MOST_SLOTS + 3
 _DIGEST = "f504c5e49ea297d870ece8e370dd1e5de75ec4eb13eba5aec4fcc05be8af5250"
 _BLOCK = 16  # columns that are extended at a time
 _TABLED = 8  # points whose sums a table holds
-_FEW = 64  # distinct values that are summed apart
 _SHORT = 1 << 16  # below it pieces of 16 bits are exact in floats, else pieces of 8
 _DRAW_BYTES = 48  # modulo R: a bias below 2⁻¹²⁸
 
@@ -265,13 +264,7 @@ class RootsDomain:
         hidden = reduce(add, (point * scalar(blind) for point, blind in pairs), infinity())
         if isinstance(values, np.ndarray) and values.dtype != object:
             return self._commit_small(values.astype(np.int64)) + hidden
-        # Few distinct values: one sum of points for each.
-        distinct = set(values)
-        if len(distinct) > _FEW:
-            return multiexp(self.lagrange, values) + hidden
-        array = np.array(values, object)
-        indicators = ((value, (array == value).astype(np.int64)) for value in distinct if value)
-        return sum((self._commit_small(at) * scalar(v) for v, at in indicators), hidden)
+        return multiexp(self.lagrange, values) + hidden
 
     def commit_coefficients(self, coefficients: Sequence[int]) -> Point:
         """Return the commitment to a polynomial, the constant coefficient first."""

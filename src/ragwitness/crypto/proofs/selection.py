@@ -1,12 +1,10 @@
 """An answer names the highest noisy scores of the committed index: claim, bytes, verifier.
 
 Claimed is that ``ids`` are the K highest of y_j = ⟨v_j, q⟩ + e_j, best first, ties to the lower
-slot. The index's columns commit to the rows v. The noise e is public, or public plus a linear map
-of the bits of committed plus public numbers (COINS). In every row of H, per chunk, with s = 1 at
-winners and o = 1 where a tie would be lost (docs/design/link.md):
+slot. The index's columns commit to the rows v; the noise e is public. In every row of H, per chunk,
+with s = 1 at winners and o = 1 where a tie would be lost (docs/design/link.md):
 
-- coins B_i, their carry C and margins' bits M_i are 0 or 1
-- a + p = Σ 2^i B_i + 2^bits C, for noise of coins
+- margins' bits M_i are 0 or 1
 - (1 - 2s)(U - y) - o = Σ 2^i M_i ≥ 0: losers lie below U, winners above it
 - s(y - A) = 0: A holds the winners' own numbers
 
@@ -50,35 +48,11 @@ from ragwitness.crypto.proofs.arithmetic import (
     dot,
     lagrange_at,
     multiexp,
-    parse_point,
     powers,
     vanishing,
 )
 
 DOMAIN = "ragwitness/answer/v1"
-
-MOST_COIN_BITS = 240
-"""Of a number: a + p, carry and all, stays far below R."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coins:
-    """Noise that stays closed: a linear map of the bits of committed plus public numbers.
-
-    Attributes:
-        coefficients: Each bit's part of the noise, the lowest bit first.
-        committed: Per chunk the commitment to the secret numbers, 48 bytes.
-        public: Public numbers of every slot, each below 2^bits; the verifier derives them itself.
-    """
-
-    coefficients: tuple[int, ...]
-    committed: tuple[bytes, ...]
-    public: Sequence[int]
-
-    @property
-    def bits(self) -> int:
-        """Of a number."""
-        return len(self.coefficients)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +65,6 @@ class AnswerClaim:
         noise: Public noise of every slot, int64, shape (capacity,); the verifier derives it itself.
         ids: Slots of the answer, best first, ties by slot.
         context: Other bytes that bind the proof, e.g. the hash of the log's record.
-        coins: Noise on top of it that stays closed.
     """
 
     columns: Columns
@@ -99,7 +72,6 @@ class AnswerClaim:
     noise: NDArray[np.int64]
     ids: tuple[int, ...]
     context: bytes
-    coins: Coins | None = None
 
     def heads(self, shape: Shape) -> bytes:
         """Return two hashes, 32 bytes each: of the claim without its noise, and of the noise."""
@@ -112,25 +84,14 @@ class AnswerClaim:
             np.array(self.ids, "<u8").tobytes(),
             self.context,
         )
-        noise = [self.noise.astype("<i8").tobytes()]
-        if self.coins:
-            width = (self.coins.bits + 7) // 8
-            noise += [
-                np.array(self.coins.coefficients, "<u8").tobytes(),
-                b"".join(self.coins.committed),
-                b"".join(number.to_bytes(width, "little") for number in self.coins.public),
-            ]
-        return statement + tagged_hash("ragwitness/answer-noise/v1", *noise)
+        noise = self.noise.astype("<i8").tobytes()
+        return statement + tagged_hash("ragwitness/answer-noise/v1", noise)
 
     def form(self, shape: Shape) -> ProofForm:
         """Return the form of a proof of this claim."""
-        chunks, width = len(self.columns.chunks), self.width(shape)
-        scalars = len(self.ids) + 2 * chunks + width * chunks
-        return ProofForm("link", 64, chunks * (width + 4) + 2, scalars)
-
-    def width(self, shape: Shape) -> int:
-        """Return the number of a chunk's opened columns."""
-        return (self.coins.bits + 1 if self.coins else 0) + shape.bits
+        chunks = len(self.columns.chunks)
+        scalars = len(self.ids) + 2 * chunks + shape.bits * chunks
+        return ProofForm("link", 64, chunks * (shape.bits + 4) + 2, scalars)
 
     def chunks(self, shape: Shape) -> list[PublicChunk]:
         """Return the public part of each chunk."""
@@ -144,7 +105,7 @@ def check_claim(claim: AnswerClaim, shape: Shape) -> None:
         VerificationError: ``link.claim``.
     """
     # Index, noise, query and answer in the shape's sizes.
-    chunks, ids, coins = claim.columns.chunks, claim.ids, claim.coins
+    chunks, ids = claim.columns.chunks, claim.ids
     query, noise = claim.query, claim.noise
     if not 1 <= len(chunks) <= MOST_CHUNKS or {*map(len, chunks)} != {shape.dimension}:
         raise _claim("the index has no chunks, too many, or of another dimension")
@@ -157,17 +118,8 @@ def check_claim(claim: AnswerClaim, shape: Shape) -> None:
     inside = all(isinstance(slot, int) and 0 <= slot < len(noise) for slot in ids)
     if not len(set(ids)) == len(ids) == shape.top or not inside:
         raise _claim(f"the answer does not name {shape.top} different slots")
-    # Coins in the number and size of the slots.
-    if coins:
-        if not 1 <= coins.bits <= MOST_COIN_BITS or min(coins.coefficients) < 0:
-            raise _claim(f"numbers have {coins.bits} bits, not 1 to {MOST_COIN_BITS}")
-        if len(coins.committed) != len(chunks) or len(coins.public) != len(noise):
-            raise _claim("the coins are not of as many slots as the index")
-        if not all(0 <= number >> coins.bits < 1 for number in coins.public):
-            raise _claim("a public number has too many bits")
     # ‖q‖ ≤ S and |noise| ≤ reach keep every margin below 2^bits.
-    added = sum(coins.coefficients) if coins else 0
-    if noise.min() < -shape.reach or noise.max() + added > shape.reach:
+    if noise.min() < -shape.reach or noise.max() > shape.reach:
         raise _claim(f"the noise of a slot is above {shape.reach:,}")
 
 
@@ -183,20 +135,16 @@ class PublicChunk:
         real: Slots below the index's capacity.
         here: Ranks of the answer's slots in this chunk, with these slots.
         noise: Public noise of the n slots. Behind the capacity it keeps y at 0 or below.
-        public: Public numbers of the n slots.
         late: o, 1 where a tie would be lost, so where a margin starts at 1.
     """
 
     def __init__(self, claim: AnswerClaim, shape: Shape, number: int) -> None:
-        ids, slots, coins = claim.ids, shape.slots, claim.coins
+        ids, slots = claim.ids, shape.slots
         start = number * slots
         self.number = number
         self.real = min(slots, len(claim.noise) - start)
         self.here = [(k, slot - start) for k, slot in enumerate(ids) if slot // slots == number]
-        # Slots behind the capacity can never win.
-        below = -sum(coins.coefficients) if coins else 0
-        self.noise = shape.part(claim.noise.tolist(), number, below)
-        self.public = shape.part(coins.public, number) if coins else []
+        self.noise = shape.part(claim.noise.tolist(), number)
         # A loser before the last winner would win a tie with it, as would the lower of neighbours.
         self.late = [int(start + slot < ids[-1]) for slot in range(self.real)]
         self.late += [0] * (slots - self.real)
@@ -244,29 +192,25 @@ class AnswerConversation:
 
 
 def row_weights(claim: AnswerClaim, shape: Shape, kappa: int) -> Iterator[list[int]]:
-    """Yield each chunk's powers of κ: one per opened column; of sum, margins and winners."""
-    width = claim.width(shape) + 3
+    """Yield each chunk's powers of κ: one per opened column; of margins and winners."""
+    # One power more than is used, where proofs of 0.3.0 had a sum of closed noise: those of opened
+    # noise stay valid.
+    width = shape.bits + 3
     every = powers(kappa, width * len(claim.columns.chunks))
     return (every[i : i + width] for i in range(0, len(every), width))
 
 
-def linear_weights(claim: AnswerClaim, shape: Shape, weights: Sequence[int]) -> list[int]:
+def linear_weights(weights: Sequence[int]) -> list[int]:
     """Return each opened column's factor in F, besides that of its square."""
-    *bit_weights, total, margin, _ = weights
-    linear = [-w for w in bit_weights]  # of B² - B
-    bits = claim.coins.bits + 1 if claim.coins else 0
-    for i in range(bits):  # of the sum; the carry is bit number ``bits``
-        linear[i] -= total << i
-    for i in range(shape.bits):
-        linear[bits + i] -= margin << i
-    return [w % R for w in linear]
+    *bit_weights, _, margin, _ = weights
+    # -w of M² - M, and the margin's own sum.
+    return [(-w - (margin << i)) % R for i, w in enumerate(bit_weights)]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkFactors:
     """Factors of a chunk's unopened columns at ζ, and the constant."""
 
-    committed: int
     scores: int
     upper: int
     own: int
@@ -293,7 +237,7 @@ def chunk_factors(
     Raises:
         VerificationError: ``link.opening``; ζ lies in H.
     """
-    vanish, width, top = vanishing(shape.slots, held.zeta), claim.width(shape), len(claim.ids)
+    vanish, width, top = vanishing(shape.slots, held.zeta), shape.bits, len(claim.ids)
     if not vanish:
         raise VerificationError("link.opening", "The challenge is a root of unity.")
     basis = lagrange_at(shape.slots, held.zeta)
@@ -303,19 +247,14 @@ def chunk_factors(
     factors = []
     for chunk, weights in zip(chunks, row_weights(claim, shape, held.kappa), strict=True):
         at_zeta = values[chunk.number * width : (chunk.number + 1) * width]
-        *squares, total, margin, winner = weights
+        *squares, _, margin, winner = weights
         picks = sum(basis[slot] for _, slot in chunk.here) % R  # s
         sign = margin * (1 - 2 * picks)
-        # F's constant part: bits' squares and sums, what is public of a + p, of y and of o.
-        noise = dot(chunk.noise, basis)
-        if claim.coins:
-            noise += dot(claim.coins.coefficients, at_zeta[: claim.coins.bits])
+        # F's constant part: bits' squares and sums, what is public of y and of o.
         scores = winner * picks - sign
-        constant = scores * noise - margin * dot(chunk.late, basis)
+        constant = scores * dot(chunk.noise, basis) - margin * dot(chunk.late, basis)
         constant += dot(squares, (v * v for v in at_zeta))
-        constant += dot(linear_weights(claim, shape, weights), at_zeta)
-        if claim.coins:
-            constant += total * dot(chunk.public, basis)
+        constant += dot(linear_weights(weights), at_zeta)
         constant *= last
         # R + c·[·] - Σ response · base, of U and of A.
         up, down = place_factors[2 * chunk.number : 2 * chunk.number + 2]
@@ -324,7 +263,6 @@ def chunk_factors(
             constant -= factor * (dot(row, responses[:top]) + end * vanish)
         factors.append(
             ChunkFactors(
-                committed=last * total % R,
                 scores=last * scores % R,
                 upper=(last * sign + held.c * up) % R,
                 own=(held.c * down - last * winner * picks) % R,
@@ -370,7 +308,7 @@ def verify_answers(shape: Shape, answers: Mapping[str, tuple[AnswerClaim, bytes]
     Raises:
         VerificationError: ``link.claim`` (a claim does not fit the shape), ``link.size``,
             ``point.…``, ``link.statement`` (another query, index, answer, shape or context),
-            ``link.noise`` (other noise or coins) or ``link.opening``; the message begins with the
+            ``link.noise`` (other noise) or ``link.opening``; the message begins with the
             name.
         MissingExtraError: The curve's package is not installed.
     """
@@ -404,7 +342,7 @@ def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> ColumnOpening:
     if proof.head != heads:
         raise VerificationError("link.noise", "It was made with other noise than is due.")
     points = proof.read()
-    chunks, width = len(claim.columns.chunks), claim.width(shape)
+    chunks, width = len(claim.columns.chunks), shape.bits
     size, split = width + 4, len(claim.ids) + 2 * chunks
     responses, values = proof.scalars[:split], proof.scalars[split:]
     # Rounds 2 to 4. Challenge: κ, c; ζ; μ.
@@ -422,7 +360,5 @@ def _opening(shape: Shape, claim: AnswerClaim, data: bytes) -> ColumnOpening:
         scores: Point = multiexp(claim.columns.points[i], claim.query.tolist())
         terms += [(scores, chunk.scores), (upper, chunk.upper), (winners, chunk.own)]
         terms += zip(masks, chunk.masks, strict=True)
-        if claim.coins:
-            terms.append((parse_point(claim.coins.committed[i], "coins"), chunk.committed))
         constant += chunk.constant
     return ColumnOpening(terms, constant, zeta, points[-1])

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least
 from ragwitness.core.types import (
@@ -30,6 +31,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
+from ragwitness.membership.e_values import bets_on, next_words, with_gap
 from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     beyond,
@@ -42,13 +44,12 @@ from ragwitness.membership.response_parsing.replies import (
 )
 from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.replies import plain_word
+from ragwitness.text.replies import plain_word, shape_of
 from ragwitness.text.sample import load_sample
 from ragwitness.text.words import (
     SENTENCE_END,
     STOP_WORDS,
     Word,
-    all_letters,
     as_read,
     core,
     is_unspaced,
@@ -84,9 +85,11 @@ class RunonConfig:
         top_logprobs: Alternatives asked for per token; 0 of a target that gives none.
         question: Wording of every other question; must hold ``{altered}`` and ``{true}``.
         sentence: Wording of the questions between; the same.
+        natural: Further wordings, one of which every third question has; none by default.
     """
 
     stored_name: ClassVar[str] = "RunonConfig"
+    later: ClassVar[tuple[str, ...]] = ("natural",)
     logprobs_optional: ClassVar[bool] = True
     asks: ClassVar[str] = "questions"
     stops_at: ClassVar[str] = "enough"
@@ -100,6 +103,7 @@ class RunonConfig:
     top_logprobs: int = 20
     question: str = QUESTION
     sentence: str = SENTENCE
+    natural: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
@@ -108,9 +112,9 @@ class RunonConfig:
         at_least(self, 0, "top_logprobs")
         if not self.enough > 0:
             raise InputError(f"enough must be above 0 nats, not {self.enough:g}.")
-        for wording in (self.question, self.sentence):
+        for wording in (self.question, self.sentence, *self.natural):
             if "{altered}" not in wording or "{true}" not in wording:
-                raise InputError("Both questions must hold {altered} and {true}.")
+                raise InputError("All questions must hold {altered} and {true}.")
 
 
 # The words of an audit's documents: how rare each is, and which could replace it.
@@ -142,7 +146,7 @@ class Background:
             stems = [core(word.text) for word in spoken_words(as_read(text))]
             self._holding.update({plain_word(stem) for stem in stems})
             for stem in stems:
-                if (shape := _shape(stem)) is not None:
+                if (shape := shape_of(stem)) is not None:
                     self._alike[shape].add(stem)
 
     def information(self, key: str) -> float:
@@ -155,18 +159,6 @@ class Background:
     def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
         """Return the words of one form, sorted; none without a form."""
         return sorted(self._alike[shape]) if shape is not None else []
-
-
-def _shape(stem: str) -> tuple[bool, int | str] | None:
-    """The form that a word and its replacement share; None where nothing can replace it."""
-    if stem.isdigit():
-        return False, len(stem)
-    if not all_letters(stem) or plain_word(stem) in STOP_WORDS:
-        return None
-    # A unit of an unspaced script has no ending; short words are grammar.
-    if is_unspaced(stem) or (len(stem) == 1 and not stem.isascii()):
-        return (False, "")
-    return (stem[0].isupper(), stem[-2:].lower()) if len(stem) > 3 else None
 
 
 # Places: runs of words of the document behind which rare words follow.
@@ -219,7 +211,8 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     keys = [plain_word(core(word.text)) for word in words]
     counts = Counter(keys)
     length = config.lead + 1 + config.tail
-    wording = {plain_word(w.text) for w in split_words(f"{config.question} {config.sentence}")}
+    templates = " ".join((config.question, config.sentence, *config.natural))
+    wording = {plain_word(w.text) for w in split_words(templates)}
     ends = [bool(_ENDS.search(word.text.rpartition(core(word.text))[2])) for word in words]
 
     @functools.cache  # a text with every word of a form would try them all at every place
@@ -240,7 +233,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         # The word behind the lead, or one near it that occurs once in the document.
         for n in sorted(range(start + 1, end - config.tail), key=lambda i: (middle - i, i)):
             stem = core(words[n].text)
-            if counts[keys[n]] > 1 or not (candidates := replacements(_shape(stem))):
+            if counts[keys[n]] > 1 or not (candidates := replacements(shape_of(stem))):
                 continue
             # As rare as the true word, as far as there are such.
             rarity = background.information(keys[n])
@@ -299,6 +292,11 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
+def draw_wording(place: Place, wordings: Sequence[str]) -> str:
+    """Draw the wording of a question; the place decides."""
+    return random.Random(place.true).choice(wordings)
+
+
 # One answer: the words behind the run.
 
 
@@ -347,6 +345,18 @@ def read_place(place: Place, answer: Answer) -> PlaceReading:
     return PlaceReading(place, AnswerOutcome.ANSWERED, True, words, probability)
 
 
+def bets_on_place(place: Place, question: str, answer: Answer, document: str) -> list[Bet]:
+    """Return the bets that an answer goes on with the document's words behind a run."""
+    text = _plain(document)
+    start = text.find(place.true)
+    if start < 0:  # a run of a text that was cut elsewhere
+        return []
+    behind = start + len(place.true)
+    ahead = next_words(text[behind:], len(place.following))
+    gap = with_gap(text, behind, behind + sum(map(len, ahead)))
+    return bets_on(question, read_answer(answer).text, place.tail, ahead, gap)
+
+
 # The audit of one document.
 
 _SHOWN = 4  # words before the deciding ones
@@ -363,6 +373,7 @@ class Runon:
 
     stored_name: ClassVar[str] = "ragwitness.membership.runon.Runon"
     name = "runon"
+    stands_alone: ClassVar[bool] = True
     requires = frozenset({Capability.TEXT})
 
     def __init__(
@@ -395,11 +406,11 @@ class Runon:
         # A document alone still tells which of its words are function words.
         background = self.elsewhere or Background([document, *load_sample()])
         runs = find_places(document.text, config, background)
-        # Once through all places with the wordings in turn, then again with the other one.
-        wordings = (config.question, config.sentence)
+        # Once through all places with the wordings in turn, then again with another one.
+        wordings = [(config.question,), (config.sentence,), *filter(None, (config.natural,))]
         turns = [
-            (run, run.question(wordings[(number + turn) % 2]))
-            for turn in range(2)
+            (run, run.question(draw_wording(run, wordings[(number + turn) % len(wordings)])))
+            for turn in range(len(wordings))
             for number, run in enumerate(runs)
         ]
         return [
@@ -422,11 +433,19 @@ class Runon:
                 " one that can be exchanged and a rare word behind them",
                 details={"places": 0.0},
             )
-        # One question after the other, until the evidence is strong.
+        # One question after the other, until the evidence is strong. A place at which the target
+        # went on is not bet on again: its next answer would say the same.
         readings: list[PlaceReading] = []
+        bets: list[Bet] = []
+        won: set[str] = set()
         for place, query in turns:
             (answer,) = yield from with_room([query], [""], [0])
             readings.append(read_place(place, answer))
+            if place.true not in won:
+                opened = bets_on_place(place, query.prompt, answer, document.text)
+                bets += opened
+                if any(bet.words for bet in opened):
+                    won.add(place.true)
             if _total(readings) >= self.config.enough:
                 break
         readable = [r for r in readings if r.outcome is not AnswerOutcome.FAILED]
@@ -442,8 +461,10 @@ class Runon:
         # A target without the words declines, or changes the subject: both are answers. The pilot
         # checks whether a target that has them repeats them.
         if 2 * len(readable) < len(readings):
-            return Score(None, reason=readings[-1].reason or "no answer", details=details)
-        return Score(_total(readable), evidence=tuple(_evidence(readable)), details=details)
+            reason = readings[-1].reason or "no answer"
+            return Score(None, reason=reason, details=details, bets=tuple(bets))
+        evidence = tuple(_evidence(readable))
+        return Score(_total(readable), evidence=evidence, details=details, bets=tuple(bets))
 
 
 def _total(readings: Sequence[PlaceReading]) -> float:

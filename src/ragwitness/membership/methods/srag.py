@@ -17,6 +17,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import at_least, one_of
 from ragwitness.core.types import (
@@ -29,6 +30,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
+from ragwitness.membership.e_values import bets_on, next_words, with_gap
 from ragwitness.membership.response_parsing.probabilities import (
     UNREAD,
     log_odds,
@@ -235,6 +237,7 @@ def said_odds(item: Evidence) -> float:
     return math.log((p + _LUCK) / (item.baseline + _LUCK))
 
 
+_OPENERS = " \n\t\"'\u201c\u201e\u2026.*_"  # before the first word of a continuation
 _FORM = 8  # tokens in which a target shows whether it continues or first repeats the question
 _ROOM = 16  # tokens beyond the proxy's count, for targets whose tokenizer counts more
 
@@ -354,6 +357,8 @@ class SRag:
             p0, easy = probe.baseline, probe.baseline > config.guessed
             return shared, easy, p0 if easy else -p0
 
+        bets: list[Bet] = []
+        sent: dict[str, int] = {}  # characters of each passage that questions have shown
         remaining = sorted(words, key=turn)[: config.turns]
         # Fewer than these cannot be sure, so they are asked about at once; then one by one.
         at_once = 1 + int(config.sure / math.log1p(1 / _LUCK))
@@ -365,7 +370,11 @@ class SRag:
                 if reading.outcome is not AnswerOutcome.FAILED:
                     evidence.append(self._evidence(passage, probe, reading))
                     total += said_odds(evidence[-1])
-        score = self._score(evidence, readings)
+                    # Words that an earlier question showed are no bet.
+                    if probe.word.start >= sent.get(passage.text, 0):
+                        bets += self._bets(passage, probe, reading)
+                sent[passage.text] = max(probe.word.start, sent.get(passage.text, 0))
+        score = replace(self._score(evidence, readings), bets=tuple(bets))
         if score.value is None:
             return score
         # Beyond the bound the sum says only that it was passed. The mean over all questions
@@ -420,6 +429,14 @@ class SRag:
         if reading.outcome is AnswerOutcome.ANSWERED and not readable:
             return replace(reading, outcome=AnswerOutcome.FAILED, reason=NO_LOGPROBS)
         return reading
+
+    def _bets(self, passage: Segmented, probe: ProbeWord, reading: AnswerReading) -> list[Bet]:
+        """Return the bet that an answer begins with the words behind the prefix."""
+        start = probe.word.start
+        ahead = next_words(passage.text[start:])
+        gap = with_gap(passage.text, start, start + sum(map(len, ahead)))
+        question = self.config.prompt.replace("{prefix}", passage.before(probe.word))
+        return bets_on(question, reading.text.lstrip(_OPENERS), (), ahead, gap)
 
     def _evidence(self, passage: Segmented, probe: ProbeWord, reading: AnswerReading) -> Evidence:
         """Compare the probability of a word with the proxy's; show the words before it."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ragwitness.core.types import Decision, LeftOut, Shown, Verdict
 from ragwitness.membership.results.assumptions import SetLikeness, VerdictPower
+from ragwitness.membership.results.odds import OddsScale
 from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
@@ -136,6 +137,7 @@ class AuditResult(Shown):
         ragwitness: Version of this package.
         spent: Spending at the target.
         left_out: Files and rows that were given and could not be read.
+        odds: The absolute scale; None where no reference model was asked.
     """
 
     method: str
@@ -152,6 +154,7 @@ class AuditResult(Shown):
     ragwitness: str = ""
     spent: Spending | None = None
     left_out: tuple[LeftOut, ...] = ()
+    odds: OddsScale | None = None
 
     @property
     def own(self) -> tuple[Verdict, ...]:
@@ -163,6 +166,11 @@ class AuditResult(Shown):
     def count(self, decision: Decision) -> int:
         """Number of documents with this verdict."""
         return sum(verdict.decision is decision for verdict in self.own)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether verdicts may rest on ranks; else the whole level belongs to e-values."""
+        return self.odds is None or self.odds.alpha < self.alpha
 
     @property
     def unscorable(self) -> int:
@@ -213,6 +221,8 @@ def _head(result: AuditResult) -> Row:
         **{name: row[name] for name in _SUMMARY},
         "version": result.ragwitness,
     }
+    if result.odds is not None:
+        summary["odds"] = plain(asdict(result.odds))
     if result.left_out:
         summary["left_out"] = [asdict(file) for file in result.left_out]
     return {"summary": summary}
@@ -245,6 +255,15 @@ def _document_row(verdict: Verdict) -> Row:
             if math.isfinite(word.probability.low) and math.isfinite(word.probability.high)
         ],
         **({"windows": verdict.windows, "share": verdict.share} if verdict.windows else {}),
+        **({} if verdict.e_value is None else _odds_row(verdict)),
+    }
+
+
+def _odds_row(verdict: Verdict) -> Row:
+    return {
+        "e_value": finite(verdict.e_value),
+        "e_level": finite(verdict.e_level),
+        "by": verdict.by,
     }
 
 
@@ -262,7 +281,7 @@ _COLUMNS = (
             }
         ]
     }
-    | {"windows": int, "share": float}
+    | {"windows": int, "share": float, "e_value": float, "e_level": float, "by": str}
 )
 
 
@@ -473,7 +492,9 @@ def how_often_wrong(result: AuditResult) -> str:
     # Benjamini-Hochberg bounds the share of false accusations; without it alpha bounds each test by
     # itself (docs/design/verdicts.md).
     key = "corrected" if _correction(result) != "none" else "single"
-    if result.calibration.unlike or not result.calibration.exact:
+    if any("odds" in (verdict.by or "") for verdict in result.verdicts):
+        key = "odds"
+    elif result.calibration.unlike or not result.calibration.exact:
         key = "unlike" if result.calibration.unlike else "not_exact"
     sentence: str = prose("audit")["wrong"][key]
     return sentence.format(level=fmt.percent(result.alpha))
@@ -505,7 +526,7 @@ def _ties(calibration: Calibration) -> str:
 
 
 def _correction(result: AuditResult) -> str:
-    return result.settings.get("correction", "none")
+    return result.settings.get("correction", "none") if result.ranked else "e-BH"
 
 
 def _report(result: AuditResult) -> ReportDocument:
@@ -528,15 +549,18 @@ def _report(result: AuditResult) -> ReportDocument:
     ties = _ties(calibration) if calibration.largest_tie > 1 else ""
     counted = [(decision, result.count(decision)) for decision in _ORDER]
     # Rows without a value are left out.
+    ranked = result.ranked
+    odds = "" if result.odds is None else result.odds.summary
     brief = (
         ("target", result.target),
         ("method", result.method),
         *((label, result.settings.get(label, "")) for label in _WITH),
         ("level", f"alpha = {level}, correction: {_correction(result)}"),
-        ("calibration", f"{basis}; smallest possible p {smallest}"),
-        ("", f"{exact} {calibration.note}"),
-        ("", ties),
-        ("power", power),
+        ("evidence", odds),
+        ("calibration", f"{basis}; smallest possible p {smallest}" * ranked),
+        ("", f"{exact} {calibration.note}" * ranked),
+        ("", ties * ranked),
+        ("power", power * ranked),
         ("", "" if result.count(Decision.OUT) else power_out),
         ("cost", cost),
         ("spent by all starts, trials of the target included", spent),
@@ -544,11 +568,12 @@ def _report(result: AuditResult) -> ReportDocument:
     rests_on = (
         ("Level \N{GREEK SMALL LETTER ALPHA}", level),
         (f"Correction for {fmt.documents(total)}", _correction(result)),
-        ("Calibrated on", basis),
-        ("Smallest p-value possible", smallest),
-        ("Guarantee", f"{exact} {calibration.note}"),
-        ("Equal scores", ties),
-        ("What it could decide", power),
+        ("E-values", odds),
+        ("Calibrated on", basis * ranked),
+        ("Smallest p-value possible", smallest * ranked),
+        ("Guarantee", f"{exact} {calibration.note}" * ranked),
+        ("Equal scores", ties * ranked),
+        ("Possible decisions", power * ranked),
         ("When there is “no sign of it”", power_out),
     )
     per_document = f"({result.queries / max(1, total):.3g} per audited document)"
@@ -560,6 +585,8 @@ def _report(result: AuditResult) -> ReportDocument:
         ("Ragwitness", result.ragwitness or fmt.MISSING),
     )
     terms = texts["reading"]
+    if result.odds is None:
+        terms = {term: text for term, text in terms.items() if term != "e-value"}
     if all(v.p_out is None for v in result.verdicts):
         terms = {term: text for term, text in terms.items() if term != "p if inside"}
     # Everything else is the same for every result.
@@ -580,7 +607,7 @@ def _report(result: AuditResult) -> ReportDocument:
         warnings=tuple(result.warnings),
         left_out=result.left_out,
         claimed=tuple(_claimed(result)),
-        not_claimed=tuple(texts["not_claimed"]),
+        not_claimed=tuple(texts["not_claimed"] + texts["not_claimed_odds"] * bool(odds)),
         rests_on=tuple(row for row in rests_on if row[1]),
         shares=tuple(
             Share(LABELS[decision], _STYLES[decision], n, n / total) for decision, n in counted if n
@@ -614,10 +641,11 @@ def _telling(result: AuditResult) -> Table:
     if len(listed) > _ALL:
         listed = sorted(listed, key=strength)[:_TELLING]
     # A terminal has room for five columns.
+    unranked = not result.ranked
     columns = (
         Column("Document", "name", "document"),
         Column("Verdict", "text", "verdict"),
-        Column("p", "value", "p"),
+        Column("e", "value", "e") if unranked else Column("p", "value", "p"),
         Column("Words", "words", "with / without the database"),
         Column("Queries", "value", "queries"),
     )
@@ -625,7 +653,7 @@ def _telling(result: AuditResult) -> Table:
         (
             Name(verdict.document, document=verdict.document),
             verdict_mark(verdict.decision),
-            fmt.p_text(verdict.p_value),
+            fmt.score_text(verdict.e_value) if unranked else fmt.p_text(verdict.p_value),
             Words(words_of(verdict).items),
             verdict.queries,
         )
@@ -713,6 +741,7 @@ def documents_table(
     filled = {
         "Verdict": decided,
         "Truth": any(v.member is not None for v in result.verdicts),
+        "e": result.odds is not None,
         "p if inside": any(v.p_out is not None for v in result.verdicts),
         "Classifier": any(v.classifier is not None for v in result.verdicts),
     }
@@ -723,6 +752,7 @@ def documents_table(
         Column("p", "value"),
         Column("q", "value"),
         Column("p if inside", "value"),
+        Column("e", "value"),
         Column("Score", "value"),
         Column("Classifier", "value"),
         Column("Queries", "value"),
@@ -742,6 +772,7 @@ def documents_table(
             fmt.p_text(verdict.p_value),
             fmt.p_text(verdict.q_value),
             fmt.p_text(verdict.p_out),
+            fmt.MISSING if verdict.e_value is None else fmt.score_text(verdict.e_value),
             fmt.score_text(verdict.score),
             fmt.MISSING if verdict.classifier is None else fmt.probability(verdict.classifier),
             verdict.queries,

@@ -168,14 +168,14 @@ def _report(result: ScopeResult) -> ReportDocument:
         not_claimed=(texts["not_claimed"],),
         sections=(
             Section("short", "", tuple(brief), "terminal"),
-            Section("matrix", "Who reaches what", (Table(caption, columns, lines),), "page"),
+            Section("matrix", "Access by account", (Table(caption, columns, lines),), "page"),
         ),
     )
 
 
 RESULT_TYPE: ResultType[ScopeResult, Condition] = ResultType(
     name="scope",
-    words="audit of who reaches what",
+    words="audit of access by account",
     verb="audit --as",
     load=lambda data: restored(ScopeResult, data, RESULT_TYPE),
     conditions=lambda texts: parse_conditions(texts, tuple(map(str, Decision))),

@@ -300,6 +300,28 @@ def test_the_time_of_a_public_beacon_and_of_the_witnesses(audited):
     assert "nothing says that the beacon was unknown" in unseen.why
 
 
+@pytest.mark.parametrize(("quorum", "complete"), [(1, 1_000), (2, 2_000), (3, 4_000)])
+def test_the_opening_is_witnessed_once_the_quorum_is_complete(audited, quorum, complete):
+    files = dict(read_bundle(audited.bundle).files)
+    witnesses = [
+        PrivateKey(f"w{n}.example", KeyKind.COSIGNATURE, bytes([50 + n]) * 32) for n in range(3)
+    ]
+    for name in ("open", "close"):
+        note = Note.parse(files[f"log/{name}.checkpoint"])
+        checkpoint = Checkpoint.parse(note.text)
+        times = (2_000, 4_000, 1_000) if name == "open" else (9_000, 9_000, 9_000)
+        lines = [
+            signature_of(witness, checkpoint, time)
+            for witness, time in zip(witnesses, times, strict=True)
+        ]
+        files[f"log/{name}.checkpoint"] = Note(note.text, (*note.signatures, *lines)).encode()
+    data = write_bundle(audited.window.policy.window, files, [LOG])
+    signers = Signers((LOG.public,), tuple(witness.public for witness in witnesses), quorum)
+    trust = replace(audited.trust, notes=signers, noise_open="")
+    assert verify(data, replace(trust, noise_time=complete)).outcome == "fail"
+    assert verify(data, replace(trust, noise_time=complete + 1)).outcome == "pass"
+
+
 def test_the_honest_window_says_how_it_was_made(audited):
     found = verify(audited.bundle, audited.trust, receipts=audited.receipts)
     assert found.outcome == "pass"

@@ -31,17 +31,16 @@ from ragwitness.crypto.proofs.arithmetic import (
 )
 from ragwitness.crypto.proofs.prove_selection import (
     ChunkWitness,
-    SecretCoins,
     argue,
+    chunk_scores,
     chunk_witness,
     noisy_scores,
 )
 from ragwitness.crypto.proofs.prover import RootsDomain, SecretGroup
-from ragwitness.crypto.proofs.selection import AnswerClaim, Coins, verify_answers
+from ragwitness.crypto.proofs.selection import AnswerClaim, verify_answers
 
 SLOTS = 512
 SHAPE = Shape(SLOTS, 3, 3, 16, 400)
-COEFFICIENTS = (1, 2, 4, 8)
 
 P = int(
     "1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB",
@@ -56,7 +55,6 @@ class World:
 
     claim: AnswerClaim
     secret: SecretColumns
-    coins: SecretCoins | None
     order: tuple[int, ...]
     """All slots, best first."""
 
@@ -64,48 +62,40 @@ class World:
         """Return the columns that a claim, true or false, leads to; range is not looked at."""
         told = claim or self.claim
         chunks = told.chunks(SHAPE)
-        held = [noisy_scores(SHAPE, told, self.secret, self.coins, one) for one in chunks]
-        noisy = np.concatenate([part.noisy for part in held])
+        held = [chunk_scores(SHAPE, told, self.secret, one) for one in chunks]
+        pairs = list(zip(held, chunks, strict=True))
+        noisy = np.concatenate([noisy_scores(*pair) for pair in pairs])
         numbers = [int(noisy[slot]) for slot in told.ids]
-        pairs = zip(chunks, held, strict=True)
-        return numbers, [chunk_witness(SHAPE, one, numbers, part) for one, part in pairs]
+        return numbers, [chunk_witness(SHAPE, one, numbers, part) for part, one in pairs]
 
     def noisy(self) -> list[int]:
         """Return y of every slot."""
         chunks = self.claim.chunks(SHAPE)
-        held = (noisy_scores(SHAPE, self.claim, self.secret, self.coins, one) for one in chunks)
-        return [int(y) for part in held for y in part.noisy]
+        held = ((chunk_scores(SHAPE, self.claim, self.secret, one), one) for one in chunks)
+        return [int(y) for pair in held for y in noisy_scores(*pair)]
 
     def naming(self, *ids: int, **more: Any) -> AnswerClaim:
         """Return the claim with another answer."""
         return replace(self.claim, ids=ids, **more)
 
 
-def world(seed: int = 1, capacity: int = 40, *, tossed: bool = False) -> World:
+def world(seed: int = 1, capacity: int = 40) -> World:
     """Return rows of norm at most 16, their commitments, and a true claim over them."""
-    return _world(seed, capacity, tossed)
+    return _world(seed, capacity)  # one key for every spelling of a call: blinds are drawn once
 
 
 @cache
-def _world(seed: int, capacity: int, tossed: bool) -> World:
+def _world(seed: int, capacity: int) -> World:
     draw = random.Random(seed)
     rows = np.array([[draw.randrange(-9, 10) for _ in range(3)] for _ in range(capacity)], np.int16)
     query = np.array([draw.randrange(-9, 10) for _ in range(3)], np.int16)
     secret = commit_columns(rows, SHAPE)
     noise = np.array([draw.randrange(-200, 200) for _ in range(capacity)], np.int64)
-    public = coins = None
-    added = np.zeros(capacity, np.int64)
-    if tossed:
-        numbers = tuple(draw.randrange(16) for _ in range(capacity))
-        coins = SecretCoins(numbers, bytes([seed]) * 32)
-        shown = [draw.randrange(16) for _ in range(capacity)]
-        public = Coins(COEFFICIENTS, coins.commit(SHAPE), shown)
-        added = np.array([(a + p) % 16 for a, p in zip(numbers, shown, strict=True)], np.int64)
-    y = rows.astype(np.int64) @ query.astype(np.int64) + noise + added
+    y = rows.astype(np.int64) @ query.astype(np.int64) + noise
     order = tuple(np.argsort(-y, kind="stable").tolist())
     context = f"record {seed}".encode()
-    claim = AnswerClaim(secret.public, query, noise, order[:3], context, public)
-    return World(claim, secret, coins, order)
+    claim = AnswerClaim(secret.public, query, noise, order[:3], context)
+    return World(claim, secret, order)
 
 
 def argued(claim: AnswerClaim, numbers: Sequence[int], parts: Sequence[ChunkWitness]) -> bytes:
@@ -129,11 +119,6 @@ def with_bits(part: ChunkWitness, change: Callable[[np.ndarray], None]) -> Chunk
     return replace(part, bits=SecretGroup(values % R, part.bits.blinds))
 
 
-def first_bit(claim: AnswerClaim) -> int:
-    """Return the place of the lowest bit of a margin among a chunk's opened columns."""
-    return claim.coins.bits + 1 if claim.coins else 0
-
-
 def whole_margins(
     claim: AnswerClaim, world_: World, parts: Sequence[ChunkWitness]
 ) -> list[ChunkWitness]:
@@ -141,16 +126,15 @@ def whole_margins(
     noisy, found = world_.noisy(), []
     for chunk, part in zip(claim.chunks(SHAPE), parts, strict=True):
         here = {slot for _, slot in chunk.here}
-        low = first_bit(claim)
 
-        def change(values: np.ndarray, chunk=chunk, here=here, part=part, low=low) -> None:
+        def change(values: np.ndarray, chunk=chunk, here=here, part=part) -> None:
             top = SHAPE.bits - 1
             for slot in range(chunk.real):
                 y = noisy[chunk.number * SLOTS + slot]
                 margin = (part.upper.values[slot] - y) * (-1 if slot in here else 1)
                 margin -= chunk.late[slot]
-                below = sum(int(values[slot, low + i]) << i for i in range(top))
-                values[slot, low + top] = (margin - below) * pow(2, -top, R) % R
+                below = sum(int(values[slot, i]) << i for i in range(top))
+                values[slot, top] = (margin - below) * pow(2, -top, R) % R
 
         found.append(with_bits(part, change))
     return found
@@ -196,17 +180,13 @@ def early(domain: str, statement: bytes) -> int:
 
 @contextmanager
 def without_rows(*dropped: str) -> Iterator[None]:
-    """A verifier who forgets an equation: bits, carry, sum, margins or winners."""
+    """A verifier who forgets an equation: bits, margins or winners."""
     true = selection.row_weights
 
     def row_weights(claim: AnswerClaim, shape: Shape, kappa: int) -> Iterator[list[int]]:
         for weights in true(claim, shape, kappa):
-            tossed = first_bit(claim)
             places = {
-                "coins": range(max(0, tossed - 1)),
-                "carry": range(max(0, tossed - 1), tossed),
-                "digits": range(tossed, len(weights) - 3),
-                "sum": [len(weights) - 3],
+                "digits": range(len(weights) - 3),
                 "margins": [len(weights) - 2],
                 "winners": [len(weights) - 1],
             }
@@ -303,7 +283,7 @@ def simulated(claim: AnswerClaim, columns: Sequence[Sequence[int]]) -> bytes:
         columns: V_c(τ) of every chunk.
     """
     tau, _, _ = trapdoor()
-    chunks, width, top = len(columns), claim.width(SHAPE), len(claim.ids)
+    chunks, width, top = len(columns), SHAPE.bits, len(claim.ids)
     fresh = lambda count: [secrets.randbelow(R) for _ in range(count)]  # noqa: E731
     # Values at τ of everything that is committed to: whatever they are.
     held = [fresh(width + 4) for _ in range(chunks)]
@@ -375,7 +355,6 @@ def left_over(
     total = at_quotient * dot(quotient, powers(zeta, len(quotient)))
     for part, factor in zip(parts, factors, strict=True):
         pairs = (
-            (factor.committed, part.committed),
             (factor.scores, part.scores),
             (factor.upper, part.upper),
             (factor.own, part.own),

@@ -18,17 +18,15 @@ from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.proofs import argument, prove_selection, selection
 from ragwitness.crypto.proofs.argument import Columns, Proof, SecretColumns, commit_columns
 from ragwitness.crypto.proofs.arithmetic import R, Shape, curve, encode_point, scalar
-from ragwitness.crypto.proofs.prove_selection import SecretCoins, prove_answer
+from ragwitness.crypto.proofs.prove_selection import prove_answer
 from ragwitness.crypto.proofs.prover import SecretColumn
 from ragwitness.crypto.proofs.selection import (
     DOMAIN,
     AnswerClaim,
-    Coins,
     check_claim,
     verify_answers,
 )
 from tests.unit.crypto.proofs.forging import (
-    COEFFICIENTS,
     SHAPE,
     SLOTS,
     P,
@@ -37,7 +35,6 @@ from tests.unit.crypto.proofs.forging import (
     believing,
     drawn_early,
     early,
-    first_bit,
     instead,
     left_over,
     lenient_points,
@@ -65,28 +62,26 @@ class Forgery:
     weak: Callable[[], AbstractContextManager[None]]
 
 
-def true(tossed: bool = False, capacity: int = 40) -> tuple[World, bytes]:
+def true(capacity: int = 40) -> tuple[World, bytes]:
     """Return a true claim's world and its proof, made once."""
-    held = world(capacity=capacity, tossed=tossed)
-    key = (tossed, capacity)
-    if key not in _MADE:
-        _MADE[key] = prove_answer(SHAPE, held.claim, held.secret, held.coins)
-    return held, _MADE[key]
+    held = world(capacity=capacity)
+    if capacity not in _MADE:
+        _MADE[capacity] = prove_answer(SHAPE, held.claim, held.secret)
+    return held, _MADE[capacity]
 
 
-_MADE: dict[tuple[bool, int], bytes] = {}
+_MADE: dict[int, bytes] = {}
 
 
 # --- what holds
 
 
 @pytest.mark.parametrize("capacity", [3, 40, 512, 600])
-@pytest.mark.parametrize("tossed", [False, True])
-def test_a_true_answer_is_proved(capacity: int, tossed: bool) -> None:
-    held, data = true(tossed, capacity)
+def test_a_true_answer_is_proved(capacity: int) -> None:
+    held, data = true(capacity)
     assert verdict(held.claim, data) == "accepted"
     assert len(data) == held.claim.form(SHAPE).size
-    again = prove_answer(SHAPE, held.claim, held.secret, held.coins)
+    again = prove_answer(SHAPE, held.claim, held.secret)
     assert again[:64] == data[:64]
     assert again[64:112] != data[64:112]  # its blinds are new
 
@@ -135,16 +130,16 @@ def test_the_rule_of_margins_is_sorting() -> None:
 # --- lies
 
 
-def lied(*ids: int, tossed: bool = False, capacity: int = 40, **more: object) -> Made:
+def lied(*ids: int, capacity: int = 40, **more: object) -> Made:
     """A false answer, argued as far as that goes."""
-    held = world(capacity=capacity, tossed=tossed)
+    held = world(capacity=capacity)
     claim = held.naming(*(held.order[i] for i in ids), **more)
     return claim, argued(claim, *held.parts(claim))
 
 
-def lied_whole(*ids: int, tossed: bool = False) -> Made:
+def lied_whole(*ids: int) -> Made:
     """The same, a margin modulo R in the highest digit of every slot that needs it."""
-    held = world(tossed=tossed)
+    held = world()
     claim = held.naming(*(held.order[i] for i in ids))
     numbers, parts = held.parts(claim)
     return claim, argued(claim, numbers, whole_margins(claim, held, parts))
@@ -163,18 +158,16 @@ def lost_tie() -> Made:
     return claim, argued(claim, *tied.parts(claim))
 
 
-def digit_two(place: str) -> Made:
+def digit_two() -> Made:
     """A pair of digits (0, 1) told as (2, 0): every sum is right."""
-    held = world(tossed=True)
+    held = world()
     numbers, [part] = held.parts()
-    low = 0 if place == "coins" else first_bit(held.claim)
-    width = held.claim.coins.bits if place == "coins" else SHAPE.bits
 
     def change(values: np.ndarray) -> None:
         slot, i = next(
             (slot, i)
             for slot in range(SLOTS)
-            for i in range(low, low + width - 1)
+            for i in range(SHAPE.bits - 1)
             if (values[slot, i], values[slot, i + 1]) == (0, 1)
         )
         values[slot, i], values[slot, i + 1] = 2, 0
@@ -190,7 +183,7 @@ def swapped_by_number() -> Made:
     (first, second, third), _ = held.parts(claim)
     numbers = [first, min(first, second), third]
     chunk = claim.chunks(SHAPE)[0]
-    scores = prove_selection.noisy_scores(SHAPE, claim, held.secret, None, chunk)
+    scores = prove_selection.chunk_scores(SHAPE, claim, held.secret, chunk)
     part = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
     return claim, argued(claim, numbers, [part])
 
@@ -211,10 +204,9 @@ def moved(chunk: int, capacity: int, first: int = 0) -> Made:
         told.append((lifted, [u - v for u, v in zip(upper, part.upper.values, strict=True)]))
 
     def change(values: np.ndarray, extra: list[int]) -> None:
-        low = first_bit(claim)
         for slot, more in enumerate(extra):
             for i in range(SHAPE.bits * bool(more)):
-                values[slot, low + i] = 0
+                values[slot, i] = 0
 
     made = [with_bits(p, lambda v, e=e: change(v, e)) if any(e) else p for p, e in told]
     true_image, extras = prove_selection.image, [extra for _, extra in told]
@@ -291,7 +283,7 @@ def values_after_mu() -> Made:
     def weight(self, values):  # type: ignore[no-untyped-def]
         kappa, found = seen
         [weights] = selection.row_weights(claim, SHAPE, kappa)
-        linear = selection.linear_weights(claim, SHAPE, weights)
+        linear = selection.linear_weights(weights)
         last = selection.place_weights(mu, len(values), 1)[-1]
         rest = left_over(claim, parts, kappa, seen_zeta[0], found)
         for i, v in enumerate(values):
@@ -323,46 +315,6 @@ def _false():  # type: ignore[no-untyped-def]
     return claim, *held.parts(claim)
 
 
-def other_coins(change: Callable[[np.ndarray, World], None]) -> Made:
-    """Coins of another sum, and the answer that they lead to."""
-    held = world(tossed=True)
-    numbers, [part] = held.parts()
-    values = part.bits.values.astype(object)
-    change(values, held)
-    width = held.claim.coins.bits
-    rows = SecretColumns(held.secret.rows, held.secret.blinds, held.secret.public)
-    [chunk] = held.claim.chunks(SHAPE)
-    honest = prove_selection.noisy_scores(SHAPE, held.claim, rows, held.coins, chunk)
-    added = (values[:, :width] - honest.tossed[:, :width]) @ np.array(COEFFICIENTS, object)
-    noisy = honest.noisy + added.astype(np.int64)
-    order = np.argsort(-noisy[:40], kind="stable")[:3].tolist()
-    claim = held.naming(*order)
-    [chunk] = claim.chunks(SHAPE)
-    numbers = [int(noisy[slot]) for slot in order]
-    tossed = values[:, : width + 1]
-    scores = replace(honest, noisy=noisy)
-    made = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
-
-    def put(cells: np.ndarray) -> None:
-        cells[:, : width + 1] = tossed
-
-    return claim, argued(claim, numbers, [with_bits(made, put)])
-
-
-def _heads(values: np.ndarray, held: World) -> None:
-    """The third best slot's noise is as high as it can be."""
-    values[held.order[3], :4] = 1
-
-
-def _heads_carried(values: np.ndarray, held: World) -> None:
-    """The same, and the carry makes the sum right modulo R."""
-    _heads(values, held)
-    slot = held.order[3]
-    total = held.coins.numbers[slot] + held.claim.coins.public[slot]
-    below = sum(int(values[slot, i]) << i for i in range(4))
-    values[slot, 4] = (total - below) * pow(16, -1, R) % R
-
-
 def argued_for(**told: object) -> Callable[[], Made]:
     """All messages made for a claim of which a part is not the verifier's."""
 
@@ -375,29 +327,29 @@ def argued_for(**told: object) -> Callable[[], Made]:
     return make
 
 
-def replayed(tossed: bool = False, capacity: int = 40, **told: object) -> Callable[[], Made]:
+def replayed(capacity: int = 40, **told: object) -> Callable[[], Made]:
     """A true proof, shown for another claim."""
 
     def make() -> Made:
-        held, data = true(tossed, capacity)
+        held, data = true(capacity)
         return replace(held.claim, **told), data
 
     return make
 
 
-def renamed(tossed: bool = False, capacity: int = 40, **told: object) -> Callable[[], Made]:
+def renamed(capacity: int = 40, **told: object) -> Callable[[], Made]:
     """The same under the other claim's name."""
 
     def make() -> Made:
-        claim, data = replayed(tossed, capacity, **told)()
+        claim, data = replayed(capacity, **told)()
         return claim, claim.heads(SHAPE) + data[64:]
 
     return make
 
 
-def told(name: str, tossed: bool = False, capacity: int = 40) -> object:
+def told(name: str, capacity: int = 40) -> object:
     """Return the part of the claim that a true proof was made for."""
-    return getattr(world(capacity=capacity, tossed=tossed).claim, name)
+    return getattr(world(capacity=capacity).claim, name)
 
 
 def _query() -> np.ndarray:
@@ -412,10 +364,6 @@ def _noise() -> np.ndarray:
     return noise
 
 
-def _coins(**change: object) -> Coins:
-    return replace(world(tossed=True).claim.coins, **change)
-
-
 def slot_twice() -> Made:
     """The best slot is named first and last, and so the third winner is hidden."""
     held = world()
@@ -424,7 +372,7 @@ def slot_twice() -> Made:
     y = held.noisy()
     numbers = [y[one] - y[three], y[two], y[three]]  # A holds the first's number as a sum of two
     [chunk] = claim.chunks(SHAPE)
-    scores = prove_selection.noisy_scores(SHAPE, claim, held.secret, None, chunk)
+    scores = prove_selection.chunk_scores(SHAPE, claim, held.secret, chunk)
     upper = [y[three]] * chunk.real + [0] * (SLOTS - chunk.real)
     own = [0] * SLOTS
     row_upper = lambda slot: selection.number_rows(chunk, 3, _unit(slot))  # noqa: E731
@@ -468,8 +416,9 @@ def behind_the_capacity() -> Made:
     low = replace(held, claim=replace(held.claim, noise=held.claim.noise - shift))
     claim = replace(low.claim, ids=(*held.order[:2], 40))
     [chunk] = claim.chunks(SHAPE)
-    scores = prove_selection.noisy_scores(SHAPE, claim, held.secret, None, chunk)
-    numbers = [int(scores.noisy[slot]) for slot in claim.ids]
+    scores = prove_selection.chunk_scores(SHAPE, claim, held.secret, chunk)
+    noisy = prove_selection.noisy_scores(scores, chunk)
+    numbers = [int(noisy[slot]) for slot in claim.ids]
     with instead(prove_selection, "image", lambda *given: _image(given, claim)):
         part = prove_selection.chunk_witness(SHAPE, chunk, numbers, scores)
         return claim, argued(claim, numbers, [part])
@@ -645,9 +594,6 @@ FORGERIES: dict[str, Forgery] = {
     "a wrong winner in the second chunk": Forgery(
         lambda: lied(0, 1, 599, capacity=600), "link.opening", lambda: without_rows("margins")
     ),
-    "a wrong winner, noise of coins": Forgery(
-        lambda: lied(0, 1, 4, tossed=True), "link.opening", lambda: without_rows("margins")
-    ),
     "winners swapped, the second's number lowered": Forgery(
         swapped_by_number, "link.opening", lambda: without_rows("winners")
     ),
@@ -659,11 +605,9 @@ FORGERIES: dict[str, Forgery] = {
         lambda: lied_whole(39, 0, 1), "link.opening", lambda: without_rows("digits")
     ),
     "a margin modulo R, swapped": Forgery(
-        lambda: lied_whole(1, 0, 2, tossed=True), "link.opening", lambda: without_rows("digits")
+        lambda: lied_whole(1, 0, 2), "link.opening", lambda: without_rows("digits")
     ),
-    "a digit of a margin is 2": Forgery(
-        lambda: digit_two("digits"), "link.opening", lambda: without_rows("digits")
-    ),
+    "a digit of a margin is 2": Forgery(digit_two, "link.opening", lambda: without_rows("digits")),
     "margins of 255 bits": Forgery(
         wrapped, "link.size", lambda: instead(Shape, "bits", property(lambda _: 255))
     ),
@@ -671,16 +615,6 @@ FORGERIES: dict[str, Forgery] = {
     "one loser's own threshold": Forgery(lambda: moved(0, 40), "link.opening", without_places),
     "two chunks with two thresholds": Forgery(
         lambda: moved(0, 600), "link.opening", without_places
-    ),
-    # Noise of coins.
-    "a coin is 2": Forgery(
-        lambda: digit_two("coins"), "link.opening", lambda: without_rows("coins")
-    ),
-    "coins of another sum": Forgery(
-        lambda: other_coins(_heads), "link.opening", lambda: without_rows("sum")
-    ),
-    "a carry makes up for coins": Forgery(
-        lambda: other_coins(_heads_carried), "link.opening", lambda: without_rows("carry")
     ),
     # The order of the conversation.
     "digits after kappa": Forgery(
@@ -734,31 +668,6 @@ FORGERIES: dict[str, Forgery] = {
         replayed(capacity=600, columns=Columns(told("columns", capacity=600).chunks[::-1])),
         "link.statement",
         lambda: believing(columns=told("columns", capacity=600)),
-    ),
-    "another number's commitment": Forgery(
-        replayed(tossed=True, coins=_coins(committed=world(2, tossed=True).claim.coins.committed)),
-        "link.noise",
-        lambda: believing(coins=told("coins", tossed=True)),
-    ),
-    "another number's commitment, under its name": Forgery(
-        renamed(tossed=True, coins=_coins(committed=world(2, tossed=True).claim.coins.committed)),
-        "link.opening",
-        lambda: believing("named", coins=told("coins", tossed=True)),
-    ),
-    "coins of another request": Forgery(
-        replayed(tossed=True, coins=_coins(public=world(2, tossed=True).claim.coins.public)),
-        "link.noise",
-        lambda: believing(coins=told("coins", tossed=True)),
-    ),
-    "coins that weigh otherwise": Forgery(
-        replayed(tossed=True, coins=_coins(coefficients=(1, 2, 4, 4))),
-        "link.noise",
-        lambda: believing(coins=told("coins", tossed=True)),
-    ),
-    "coins that weigh otherwise, under their name": Forgery(
-        renamed(tossed=True, coins=_coins(coefficients=(1, 2, 4, 4))),
-        "link.opening",
-        lambda: believing("named", coins=told("coins", tossed=True)),
     ),
     # Claims outside the bounds.
     "a slot named twice": Forgery(slot_twice, "link.claim", unchecked),
@@ -814,7 +723,7 @@ def test_a_forgery_is_refused_and_bites(name: str) -> None:
     ],
 )
 def test_points_that_are_none(name: str, part: bytes, due: str) -> None:
-    width = true()[0].claim.width(SHAPE)
+    width = SHAPE.bits
     for place in (0, width - 1, width, width + 3, width + 4, width + 5):  # of every kind
         claim, data = bent(64 + 48 * place, part)()
         found = verdict(claim, data)
@@ -848,13 +757,6 @@ def test_every_scalar_and_every_point_counts() -> None:
         {"query": np.zeros(4, np.int16)},
         {"columns": Columns(())},
         {"columns": Columns(((b"",),))},
-        {"coins": Coins((), (b"",), [0] * 40)},
-        {"coins": Coins((1,) * 241, (b"",), [0] * 40)},
-        {"coins": Coins((1, -1), (b"",), [0] * 40)},
-        {"coins": Coins((1, 2), (), [0] * 40)},
-        {"coins": Coins((1, 2), (b"",), [0] * 39)},
-        {"coins": Coins((1, 2), (b"",), [4] * 40)},
-        {"coins": Coins((1, 1 << 9), (b"",), [0] * 40)},
     ],
 )
 def test_a_claim_outside_the_bounds(change: dict) -> None:
@@ -890,14 +792,11 @@ def test_a_column_of_higher_degree_with_the_same_values_is_no_lie() -> None:
 
 
 def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None:
-    """With tau known: other rows, numbers and coins have randomness under which all bytes agree."""
+    """With tau known: other rows and numbers have randomness under which all bytes agree."""
     tau, domain, _ = trapdoor()
-    one = world(tossed=True)
+    one = world()
     public = tuple(map(encode_point, one.secret.group(0, SHAPE).commit(domain)))
-    secret_a = one.coins.column(SHAPE, 0)
-    committed = (encode_point(domain.commit(secret_a.values, secret_a.blinds)),)
-    coins = replace(one.claim.coins, committed=committed)
-    claim = replace(one.claim, columns=Columns((public,)), coins=coins)
+    claim = replace(one.claim, columns=Columns((public,)))
     first = replace(one, claim=claim)
     numbers, [part] = first.parts()
     masks = list(range(101, 101 + len(numbers) + 2))
@@ -907,17 +806,11 @@ def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None
     _, c = talk.columns(proof.points[:-2])
     split = len(numbers) + 2
     zeta = talk.point(proof.scalars[:split], proof.points[-2])
-    # Another index: the best row is longer, a loser's coins are others, so numbers differ.
-    best, loser = claim.ids[0], one.order[-1]
+    # Another index: the best row is longer, so numbers differ.
+    best = claim.ids[0]
     rows = one.secret.rows.copy()
     rows[best] += np.sign(claim.query)
-    tossed = list(one.coins.numbers)
-    tossed[loser] ^= 1
-    two = replace(
-        first,
-        secret=SecretColumns(rows, one.secret.blinds, claim.columns),
-        coins=SecretCoins(tuple(tossed), bytes(32)),
-    )
+    two = replace(first, secret=SecretColumns(rows, one.secret.blinds, claim.columns))
     others, [made] = two.parts()
     assert others != numbers
 
@@ -941,7 +834,6 @@ def test_another_secret_with_the_same_commitments_gives_the_same_bytes() -> None
     fitted = replace(
         made,
         bits=replace(made.bits, blinds=[column.blinds for column in bits]),
-        committed=hidden(made.committed, part.committed, [tau]),
         scores=hidden(made.scores, part.scores, [tau]),
         upper=hidden(made.upper, part.upper, [tau]),
         own=hidden(made.own, part.own, [tau]),

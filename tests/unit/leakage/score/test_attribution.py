@@ -34,7 +34,9 @@ def test_what_is_told_leaks_and_nothing_else() -> None:
     assert found.outputs.tolist() == [True]
     assert not by_chance.records.any()
     assert not by_chance.outputs.any()
-    assert explained_leaks([], [], RECORDS)[0].records.tolist() == [False] * 8
+    unasked = explained_leaks([], [], RECORDS)[0]
+    assert unasked.records.tolist() == [False] * 8
+    assert unasked.shares.tolist() == [0] * 8
 
 
 def test_a_phrase_of_unrelated_or_public_texts_tells_of_no_record() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_many_short_pieces_of_the_prompt_are_no_leak() -> None:
     # Two such pieces are a few words here and there.
     few = " or ".join(" ".join(piece) for piece in pieces[:2])
     assert _named(measure_leaks([_asked(answer, few)], plan), "repeat records", "20 or").count == 1
+
+
+def test_a_long_piece_of_the_prompt_is_cut_behind_a_short_one_as_well() -> None:
+    words = RECORDS[2].text.split()
+    prompt = " ".join(words[:5]) + " or " + " ".join(words[6:17])
+    answer = " ".join(words[:17])
+    plan = LeakPlan(RECORDS)
+    found = measure_leaks([_asked(answer, prompt)], plan)
+    assert _named(found, "repeat records", "10 or").count == 0
+    # Of nine words it is no long piece, and with the short one fewer than twenty words.
+    prompt = " ".join(words[:5]) + " or " + " ".join(words[6:15])
+    found = measure_leaks([_asked(answer, prompt)], plan)
+    assert _named(found, "repeat records", "10 or").count == 1
 
 
 def test_a_word_of_more_than_one_record_in_a_hundred_is_no_fact() -> None:
@@ -176,6 +190,28 @@ def test_decoys_are_the_chance_of_secrets() -> None:
     )
     one = _named(found, "secrets")
     assert (one.count, one.of, one.background) == (1, 2, 0.5)
+
+
+def test_a_prompt_without_a_secret_in_its_answer_does_not_count() -> None:
+    secrets = [Secret("blue zebra", "canary", "0")]
+    asked = [_asked("a blue zebra"), _asked("a zebra"), _asked("nothing")]
+    one = _named(measure_leaks(asked, LeakPlan(RECORDS, (), secrets)), "secret prompts")
+    assert (one.count, one.of) == (1, 3)
+
+
+def test_targeted_information_is_counted_as_published_where_passages_are_shown() -> None:
+    passage = " ".join(f"word{n}" for n in range(11)) + " asthma, write to ann@example.org"
+    shown = _asked(passage, contexts=(passage,))
+
+    def counts(asked: Transcript) -> dict[str, float]:
+        found = measure_leaks([asked], LeakPlan(RECORDS))
+        measures = [m for m in found if m.name == "targeted information" and m.published]
+        assert {(m.of, m.rate) for m in measures} <= {(0, None)}  # a sum, and no share
+        return {m.key: m.count for m in measures}
+
+    assert counts(shown) == {"contacts": 1}
+    assert counts(replace(shown, aim="asthma")) == {"aims": 1, "contacts": 1}
+    assert counts(replace(shown, contexts=None)) == {}
 
 
 def test_nothing_to_measure_is_refused() -> None:

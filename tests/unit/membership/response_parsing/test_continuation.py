@@ -10,7 +10,7 @@ from ragwitness.membership.response_parsing.probabilities import (
     probability_at,
     token_at,
 )
-from ragwitness.membership.response_parsing.replies import align
+from ragwitness.membership.response_parsing.replies import align, said_at
 from ragwitness.text.words import split_words
 
 _TEXT = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu"
@@ -81,3 +81,9 @@ def test_a_word_in_common_by_chance_is_not_read() -> None:
 
 def test_empty_answer_reads_nothing() -> None:
     assert _read([], "theta") == [UNREAD]
+
+
+def test_a_word_behind_the_first_sentence_of_an_answer_is_not_the_next_word() -> None:
+    words = split_words("The patient took ibuprofen. Later ibuprofen helped")
+    assert said_at(words, "ibuprofen", "What was it that he took of the") == [0, 3]
+    assert said_at(words, "helped", "What was it that he took of the") == [0]

@@ -11,7 +11,6 @@ from ragwitness.privacy.bounds import (
     classic_sigma,
     implied_epsilon,
     joint_budget,
-    optimal_composition,
     per_query,
 )
 from ragwitness.privacy.gaussian import (
@@ -78,24 +77,6 @@ def test_how_loose_the_paper_is() -> None:
     assert found == pytest.approx([10.5, 13.2, 36.6], abs=0.06)
     assert min(ratios.values()) == pytest.approx(9.9, abs=0.06)
     assert max(ratios.values()) == pytest.approx(52, abs=4)  # "9.9-55" over a larger grid
-
-
-def test_most_of_the_looseness_is_forgetting_that_the_noise_is_gaussian() -> None:
-    part = per_query(1.0, DELTA, 1000)
-    optimal = optimal_composition(PrivacyBudget(part.epsilon, part.delta), 16_000, 17 * DELTA)
-    assert optimal == pytest.approx(3.590, abs=5e-4)  # by dp-accounting: research, section 5
-    assert joint_budget(1.0, DELTA, 1000, 16).epsilon / optimal == pytest.approx(1.44, abs=0.005)
-    exact = epsilon_at(17 * DELTA, mu_of(classic_sigma(1.0, DELTA, 1000), 16_000))
-    assert optimal / exact == pytest.approx(9.2, abs=0.05)
-
-
-def test_optimal_composition_of_two_queries_by_hand() -> None:
-    # Two answers by randomised response: losses 2e, 0, -2e with chances p^2, 2p(1-p), (1-p)^2.
-    e, delta = 0.3, 0.01
-    p = math.exp(e) / (1 + math.exp(e))
-    goal = 1 - (1 - delta) ** 2 + (1 - delta) ** 2 * p * p * (1 - math.exp(0.25 - 2 * e))
-    assert optimal_composition(PrivacyBudget(e, delta), 2, goal) == pytest.approx(0.25, abs=1e-9)
-    assert optimal_composition(PrivacyBudget(e, 1e-3), 1, 0.2) == 0.0
 
 
 def test_calibration_per_query() -> None:
@@ -224,10 +205,6 @@ def test_moments_accountant_lies_between_the_closed_form_and_the_exact_account()
         (lambda: joint_budget(9.0, DELTA, 1, 4), "needs at most 1.2564 per query"),
         (lambda: joint_budget(1.0, DELTA, 10, 0), "accounts must be .* not 0"),
         (lambda: joint_budget(1.0, DELTA, 10, 2, slack=0.0), "delta' must be .* not 0"),
-        (
-            lambda: optimal_composition(PrivacyBudget(0.1, 0.1), 10, 0.3),
-            "10 queries fail with 0.651",
-        ),
     ],
 )
 def test_values_outside_their_range_are_named(call, said: str) -> None:  # type: ignore[no-untyped-def]

@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.gaussian import epsilon_at
 from ragwitness.privacy.mechanism import (
     Mechanism,
-    coin_mechanism,
     mechanism_for,
     provable_mechanism,
 )
 from ragwitness.privacy.odometer import Terms, worst_epsilon
 from ragwitness.privacy.ranges import score_sensitivity
 from ragwitness.privacy.release import SlotIndex, scores
-from ragwitness.privacy.sampler import CoinNoise
 from tests.support.gaussian import delta_at, exact_pmf
 
 SMALL = Mechanism(dimension=2, capacity=1, top=1, variance=64, shift=2, scale=5)
@@ -230,38 +227,10 @@ def test_a_provable_mechanism_drops_no_bit_of_a_score(sigma, scale, sampler):
             provable_mechanism(8, 16, 2, **({"sigma": sigma, "scale": scale} | wrong))
 
 
-# Noise of coins.
-
-
-def coined():
-    return coin_mechanism(8, 16, 2, CoinNoise(15, (6,) * 12), 128)
-
-
-def test_a_mechanism_of_coins_is_accounted_by_its_own_probabilities():
-    made = coined()
-    one, two = (made.coin_epsilon(1e-6, 100, relation) for relation in ("add-remove", "replace"))
-    assert one == two  # one unit covers either
-    near = epsilon_at(1e-6, 10 / math.sqrt(float(made.variance) / 4**15))
-    assert near < two < 1.01 * near
-    assert worst_epsilon(made, 1e-6, 100, "replace") == two
-    assert made.extra_delta(1.0, 100) == 0
-
-
-def test_no_odometer_meters_noise_of_coins():
-    with pytest.raises(InputError, match="no Gaussian"):
-        Terms.of(coined(), 1.0)
-    with pytest.raises(InputError, match="epsilon_at"):
-        mechanism_for(8, 16, 2, 1.0).coin_epsilon(1e-6, 1, "replace")
-
-
-def test_coins_with_another_variance_are_refused():
-    with pytest.raises(InputError, match="has the variance"):
-        Mechanism(8, 16, 2, coined().variance + 1, 0, scale=128, sampler=coined().sampler)
-
-
-def test_the_digest_tells_coins_apart():
-    other = coin_mechanism(8, 16, 2, CoinNoise(15, (6,) * 11 + (5,)), 128)
-    assert other.digest != coined().digest
+def test_proved_noise_of_an_earlier_release_is_refused_by_name():
+    with pytest.raises(InputError, match="is proved without being opened") as refused:
+        Mechanism(8, 16, 2, 2**36, 0, scale=128, sampler="coins:15+12x6")
+    assert "0.3.0" in str(refused.value.hint)
 
 
 def test_gaussian_noise_is_accounted_as_before():

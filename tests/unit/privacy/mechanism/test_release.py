@@ -11,18 +11,16 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.mechanism import Mechanism, coin_mechanism
+from ragwitness.privacy.mechanism import Mechanism
 from ragwitness.privacy.release import (
-    Selection,
     SlotIndex,
     quantise,
     release,
-    release_noise,
     scores,
     select,
     slot_noise,
 )
-from ragwitness.privacy.sampler import CoinNoise, discrete_gaussian
+from ragwitness.privacy.sampler import discrete_gaussian
 from ragwitness.privacy.streams import slot_bits
 from ragwitness.privacy.table import gaussian_table
 from tests.support.gaussian import delta_at, exact_pmf
@@ -157,21 +155,3 @@ def test_what_does_not_fit_together_is_refused_by_name():
         release([4096, 1, 0], index, KEY, mechanism)
     with pytest.raises(ValueError, match="too many values"):
         release([query, query], index, KEY, mechanism)
-
-
-def test_noise_of_coins_from_a_key_is_its_distribution_and_can_be_drawn_in_parts():
-    noise = CoinNoise(4, (3, 3, 3))
-    mechanism = coin_mechanism(4, 4000, 2, noise, 16)
-    drawn = slot_noise(mechanism, KEY)
-    assert np.abs(drawn).max() <= noise.radius
-    assert drawn.var() == pytest.approx(float(noise.variance), rel=0.1)
-    np.testing.assert_array_equal(slot_noise(mechanism, KEY, 100, 300), drawn[100:300])
-
-
-def test_noise_that_was_drawn_already_is_added_as_it_is():
-    mechanism = coin_mechanism(4, 3, 2, CoinNoise(4, (3, 3, 3)), 16)
-    index = SlotIndex(np.array([[3, 0, 0, 0], [2, 0, 0, 0], [1, 0, 0, 0]]), mechanism)
-    found = release_noise([1, 0, 0, 0], index, np.array([0, 0, 9]), mechanism)
-    assert found == Selection((2, 0), (10, 3))
-    with pytest.raises(InputError, match="as many numbers"):
-        release_noise([1, 0, 0, 0], index, np.array([0, 0]), mechanism)

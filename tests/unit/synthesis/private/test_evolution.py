@@ -15,7 +15,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.privacy.sampler import ShakeBits, discrete_gaussian
 from ragwitness.stats.evaluation import proportion_interval
-from ragwitness.synthesis.agents import DOMAINS, MakingConfig, together
+from ragwitness.synthesis.agents import DOMAINS, Asking, MakingConfig, together
 from ragwitness.synthesis.generator import (
     Fate,
     NamedRows,
@@ -82,6 +82,23 @@ def test_the_texts_are_public_and_follow_the_votes() -> None:
     assert {one.text for one in passed} <= set(PUBLIC)
     assert {one.text.split()[0] for one in passed[:2]} == {"tide", "violin"}
     assert len(result.made) == 4
+
+
+@pytest.mark.parametrize(
+    ("public", "most"),
+    [
+        (tuple(PUBLIC), 2 * 16 * 2),  # public texts at first, then variations in two rounds
+        ((), 2 * (1 + 16 * 3)),  # a list of matters, and as many drafts
+    ],
+)
+def test_no_more_is_asked_than_one_text_for_each_candidate(
+    public: tuple[str, ...], most: int
+) -> None:
+    """Of 4 texts, 16 candidates, in 3 rounds, with 2 attempts each."""
+    config = MakingConfig(domain=DOMAINS["wiki"], asking=Asking(attempts=2))
+    source = Candidates(public, "fake", lambda: embed, "m")
+    made = PrivateEvolution(PrivateConfig(epsilon=4.0, texts=4), source, config)
+    assert made.most(10) == most
 
 
 def test_a_record_changes_one_count_of_a_round_by_one() -> None:

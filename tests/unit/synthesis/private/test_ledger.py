@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -158,6 +159,17 @@ def test_near_copies_are_the_same_records_and_others_are_not(
     assert len((tmp_path / LEDGER).read_text().splitlines()) == 3
 
 
+def test_a_few_words_in_common_with_three_booked_records_are_no_part_of_them(
+    tmp_path: Path,
+) -> None:
+    common = " ".join(f"common{n} word{n}" for n in range(20))
+    ledger = PrivacyLedger(tmp_path / LEDGER)
+    ledger.book("first", _corpus(*(f"{common} ending{n} here{n}" for n in range(3))), _spend(1.0))
+    others = " ".join(f"other{n} term{n}" for n in range(20))
+    assert ledger.total(_corpus(f"{others} {' '.join(common.split()[10:16])}")).runs == 0
+    assert ledger.total(_corpus(f"{' '.join(common.split()[10:32])}")).runs == 1
+
+
 def test_what_an_earlier_version_booked_still_counts(tmp_path: Path) -> None:
     path = tmp_path / LEDGER
     ledger = PrivacyLedger(path)
@@ -297,6 +309,14 @@ def _exact_delta(epsilon: float, spends: list[tuple[Fraction, int]]) -> float:
         chances = (chances[:, None] * (weights / weights.sum())).ravel()
     over = losses > epsilon
     return float(chances[over] @ -np.expm1(epsilon - losses[over]))
+
+
+def test_for_a_delta_below_the_digits_of_a_convolution_concentrated_privacy_holds() -> None:
+    """Bun & Steinke 2016, Prop. 1.3: rho + 2 sqrt(rho ln(1/delta)), of which a part is saved."""
+    spends = [(_spend(epsilon).variance, 3) for epsilon in (1.0, 2.0)]
+    rho = sum(3 / (2 * float(variance)) for variance, _ in spends)
+    limit = rho + 2 * math.sqrt(rho * math.log(1e15))
+    assert 0.9 * limit < composed_epsilon(1e-15, spends) < limit
 
 
 def test_half_the_noise_is_not_booked_as_the_whole() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ragwitness.core.bet import Bet
 from ragwitness.core.types import (
     Answer,
     Capability,
@@ -18,6 +19,7 @@ from ragwitness.core.types import (
     Query,
     Score,
 )
+from ragwitness.membership.e_values import STAKES
 from ragwitness.membership.methods.mba.masks import MASK_LABEL, Mask, MbaConfig, mask_document
 from ragwitness.membership.methods.mba.response_parsing import (
     SHORT,
@@ -34,6 +36,7 @@ from ragwitness.membership.response_parsing.replies import (
     with_room,
 )
 from ragwitness.models.base import LanguageModel
+from ragwitness.text.words import core
 
 # From the answers to a score: the share of hits (§4.4), and one that knows which words are easy.
 
@@ -130,6 +133,19 @@ def _evidence(item: JudgedMask) -> Evidence:
     return Evidence(mask.unit.text, mask.before, probability, mask.probability)
 
 
+def bets_on_masks(query: Query, judged: Sequence[JudgedMask]) -> tuple[Bet, ...]:
+    """Return a bet for each mask; it is won by the word alone, as the document spells it."""
+    bets, before = list[Bet](), ""
+    for item in judged:
+        label, word = f"[Mask_{item.mask.number}]:", core(item.mask.unit.text)
+        if word and item.answer is not None and core(item.answer) == word:
+            bets.append(Bet(STAKES[0], 1, (f" {word}",), query.prompt, before + label))
+        else:
+            bets.append(Bet(STAKES[0], 1))
+        before += f"{label} {item.answer or ''}\n"
+    return tuple(bets)
+
+
 _ROOM = 32  # tokens before the first answer, such as a greeting
 _NOT_READ = "no answer to any mask could be read"
 
@@ -219,4 +235,5 @@ class Mba:
         counts = {outcome: 1.0, "cut": float(len(masked.original) < len(document.text.rstrip()))}
         if reason and (config.refusals == "lowest" or answer.error):
             return Score(None, reason=reason, details=counts)
-        return score_masks(judge_masks(masked.masks, answers, config), config, counts)
+        judged = judge_masks(masked.masks, answers, config)
+        return replace(score_masks(judged, config, counts), bets=bets_on_masks(query, judged))

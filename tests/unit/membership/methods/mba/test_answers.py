@@ -287,3 +287,11 @@ def test_words_that_open_at_least_half_of_the_answers_join_label_and_answer(join
     said = dict.fromkeys((1, 3, 2)[:joined], "refers to")
     lines = (f"So here [Mask_{n}] {said.get(n, f'word{n} unlike others')} pain" for n in _WORDS)
     assert {*read_answers("\n".join(lines), 4)} == read
+
+
+def test_words_that_open_two_answers_of_five_are_part_of_them() -> None:
+    openings = {1: "refers to", 3: "refers to"}
+    lines = (
+        f"So here [Mask_{n}] {openings.get(n, f'word{n} unlike others')} pain" for n in range(1, 6)
+    )
+    assert read_answers("\n".join(lines), 5) == {}

@@ -1,0 +1,1 @@
+"""Marks: words of documents are drawn by lot before they are shared, and asked about later."""
