@@ -76,17 +76,17 @@ class Tongue:
     name: str
     yes: tuple[str, ...]
     no: tuple[str, ...]
-    opening: regex.Pattern[str]
-    single: regex.Pattern[str]
-    both: regex.Pattern[str]
-    verdict: regex.Pattern[str]
-    speaker: regex.Pattern[str]
-    source: regex.Pattern[str]
-    subject: regex.Pattern[str]
-    holds: regex.Pattern[str]
-    negation: regex.Pattern[str]
-    denied: regex.Pattern[str]
-    bare: regex.Pattern[str]
+    opening: re.Pattern[str]
+    single: re.Pattern[str]
+    both: re.Pattern[str]
+    verdict: re.Pattern[str]
+    speaker: re.Pattern[str]
+    source: re.Pattern[str]
+    subject: re.Pattern[str]
+    holds: re.Pattern[str]
+    negation: re.Pattern[str]
+    denied: re.Pattern[str]
+    bare: re.Pattern[str]
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
@@ -97,7 +97,7 @@ class Tongue:
         content = f"{holds}|{source}"
         follows = _FOLLOWS.format(pointer=pointer, source=source)
 
-        def words(text: str) -> regex.Pattern[str]:
+        def words(text: str) -> re.Pattern[str]:
             return re.compile(rf"{edge}(?:{text}){edge}", re.IGNORECASE)
 
         return cls(
@@ -269,7 +269,7 @@ _MOST = 15  # words before an answer
 
 
 @cache
-def _preambles() -> dict[str, regex.Pattern[str]]:
+def _preambles() -> dict[str, re.Pattern[str]]:
     row = read_table("replies.toml")["preamble"]
     return {name: re.compile(f"(?:{words})", re.IGNORECASE) for name, words in row.items()}
 
