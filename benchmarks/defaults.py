@@ -228,7 +228,8 @@ def main() -> None:
             print("skipped: give the folder of the data sets")
         return
     if options.cell:
-        asyncio.run(_cell(options.data, options.out, *options.cell, options.n))
+        world, name, method = options.cell
+        asyncio.run(_cell(options.data, options.out, world, name, method, options.n))
         return
     corpora, worlds, methods = (
         [one] if one else every

@@ -141,15 +141,15 @@ def passages(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             for offset, paragraph in _paragraphs(node.value):
                 yield node.lineno + offset, paragraph
-    block, begin = [], 0
+    comment, begin = list[str](), 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            if not block:
+            if not comment:
                 begin = token.start[0]
-            block.append(token.string.lstrip("# "))
-        elif token.type not in (tokenize.NL, tokenize.NEWLINE) and block:
-            yield begin, "\n".join(block)
-            block = []
+            comment.append(token.string.lstrip("# "))
+        elif token.type not in (tokenize.NL, tokenize.NEWLINE) and comment:
+            yield begin, "\n".join(comment)
+            comment = []
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:

@@ -49,7 +49,7 @@ def main() -> None:
         _tried(make_audited(Path(name, "window"), 3, POLICY), given, rng)
 
 
-def _tried(what: str, audited: Audited, given: argparse.Namespace, rng: random.Random) -> None:
+def _tried(audited: Audited, given: argparse.Namespace, rng: random.Random) -> None:
     honest = read_bundle(audited.bundle)
     pins = Pins(policy=audited.window.policy.digest)
     trust = replace(audited.trust, pins=pins)
@@ -63,22 +63,19 @@ def _tried(what: str, audited: Audited, given: argparse.Namespace, rng: random.R
     # 1. Each field of each file, signed by the provider.
     every = ((name, *one) for name in names for one in changed_fields(name, files[name]))
     kept = [one for one in every if rng.random() < given.fields]
-    _told(what, "fields", ((f"{n} {w}", _verdict(signed(n, d), trust)) for n, w, d in kept))
+    _told("fields", ((f"{n} {w}", _verdict(signed(n, d), trust)) for n, w, d in kept))
     # 2. Single bits of files, signed by the provider.
     flips = (flipped(files, rng) for _ in range(given.flips))
     _told(
-        what,
         "bits, signed",
         ((f"{n} {at}.{bit}", _verdict(signed(n, d), trust)) for n, at, bit, d in flips),
     )
     # 3. Single bits of the archive, by anybody.
     whole = {"": audited.bundle}
     flips = (flipped(whole, rng) for _ in range(given.flips))
-    _told(what, "bits", ((f"{at}.{bit}", _verdict(data, trust)) for _, at, bit, data in flips))
+    _told("bits", ((f"{at}.{bit}", _verdict(data, trust)) for _, at, bit, data in flips))
     # 4. Each field of the trust file: the verifier's own mistake passes nothing either.
-    _told(
-        what, "trust", ((w, _verdict(audited.bundle, d)) for w, d in changed_values(trust.encode()))
-    )
+    _told("trust", ((w, _verdict(audited.bundle, d)) for w, d in changed_values(trust.encode())))
 
 
 def _verdict(data: bytes, trust: Trust | bytes) -> str:
@@ -91,14 +88,14 @@ def _verdict(data: bytes, trust: Trust | bytes) -> str:
     return found.failures[0].failure if found.failures else found.outcome
 
 
-def _told(what: str, how: str, verdicts: Iterable[tuple[str, str]]) -> None:
+def _told(how: str, verdicts: Iterable[tuple[str, str]]) -> None:
     start, names, passed = time.process_time(), Counter[str](), []
     for change, verdict in verdicts:
         names[verdict] += 1
         if verdict == "pass":
             passed.append(change)
     spent = time.process_time() - start
-    print(f"{what}, {how}: {sum(names.values()):,} changes, {len(passed)} pass, {spent:.0f} s CPU")
+    print(f"{how}: {sum(names.values()):,} changes, {len(passed)} pass, {spent:.0f} s CPU")
     print("  " + ", ".join(f"{name} {count:,}" for name, count in names.most_common()))
     for change in passed:
         print(f"  passes: {change}")

@@ -28,9 +28,9 @@ from ragwitness.attest.commit import Contents, open_window
 from ragwitness.attest.commitments import CommittedEmbedder, checkpoint_token
 from ragwitness.attest.policy import WindowPolicy, read_policy
 from ragwitness.attest.prove import close_window, prove_window
-from ragwitness.attest.receipts import sign_request
+from ragwitness.attest.receipts import Request, sign_request
 from ragwitness.attest.trust import Pins, Trust
-from ragwitness.attest.window import Request, Window
+from ragwitness.attest.window import Window
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes import Checkpoint, Signers
 from ragwitness.privacy.release import quantise

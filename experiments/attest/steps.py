@@ -132,8 +132,8 @@ class Run:
 
     def serve(self) -> dict[str, Any]:
         """Answer all queries by the library call, accounts in turn; all requests are signed."""
-        from ragwitness.attest.receipts import sign_request
-        from ragwitness.attest.window import Request, Window
+        from ragwitness.attest.receipts import Request, sign_request
+        from ragwitness.attest.window import Window
         from ragwitness.crypto.keys import PrivateKey, read_key
         from ragwitness.models.model_registry import load_embedder
         from ragwitness.privacy.release import quantise

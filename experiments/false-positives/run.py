@@ -74,9 +74,7 @@ async def _audit(config: dict[str, Any], data: Path, name: str, scale: float) ->
     accused = {
         f"{level:g}": sum(
             verdict.decision is Decision.IN
-            for verdict in judge(
-                statistic.judged(asked), outside=outside, inside=statistic.inside, alpha=level
-            )
+            for verdict in judge(statistic.judged(asked), outside=outside, inside=(), alpha=level)
         )
         for level in _LEVELS
     }

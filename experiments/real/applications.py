@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from experiments.real.chat import sha256
 from ragwitness.core.files import write_rows
+from ragwitness.models.smollm2 import sha256
 from ragwitness.text.sample import load_sample
 
 _ROOM = 40  # tokens of an answer

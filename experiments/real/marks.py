@@ -107,7 +107,9 @@ def main() -> None:
     others = [text for text in texts if text not in own][:300]
     copies = [d.copy(drawn) for d, drawn in zip(key.documents, key.drawn, strict=True)]
     # 2. The application holds half of them.
-    application = Application([*copies[:DOCUMENTS], *others], *given.passages, given.prompt)
+    size, overlap, k = given.passages
+    texts = [*copies[:DOCUMENTS], *others]
+    application = Application(texts, size, overlap, k, given.prompt)
     kept = given.work / f"marks-{given.model.stem}-{given.bits}.jsonl"
     model = RealModel(given.model, kept, given.batch, "cpu", given.bits)
     target = Together(application, model, f"{given.model.stem} {given.prompt}")

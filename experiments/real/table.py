@@ -239,7 +239,8 @@ class Cell:
         left = outside[others : others + known]
         self.known_out = [Document(f"known-{i}", t) for i, t in enumerate(left)]
         # 2. The application, and its model.
-        application = Application(inside, *asked.passages, asked.prompt)
+        size, overlap, k = asked.passages
+        application = Application(inside, size, overlap, k, asked.prompt)
         kept = asked.work / f"{asked.model.stem}-{asked.bits}.jsonl"
         model = RealModel(asked.model, kept, asked.batch, asked.device, asked.bits)
         name = f"real:{asked.model.stem}:{asked.corpus}:{asked.prompt}:{asked.passages}"
@@ -252,7 +253,7 @@ def audited(cell: Cell, question: Sequence[Document], method: str) -> Any:
     named = "runon" if method == "auto" else method
     audit = among(build_audit(named, proxy, configure(named)), plan.every_document)
     if method == "auto":
-        pilots = pilot_documents(cell.known_out, audit)
+        pilots = pilot_documents(audit)
         for tried in (_ShownAudit(audit), audit):
             in_lock_step(tried, pilots, cell.target)
     in_lock_step(audit, [*question, *cell.known_out], cell.target)

@@ -137,6 +137,9 @@ EXAMPLES: Mapping[str, CommandExample] = {
     "audit:audit": CommandExample(
         f"ragwitness audit {_LAB} {_MINE} --run first", ("plan", "doctor", "report", "evaluate")
     ),
+    "mark:mark": CommandExample(
+        "ragwitness mark corpus.jsonl --key marks.json --out copies", ("audit", "verify")
+    ),
     "leak:leak": CommandExample(
         f"ragwitness leak {_LAB} --corpus corpus.jsonl \\\n"
         "    --attacks composite,pide --prompts 4",

@@ -248,8 +248,12 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 )
 """Methods with their options, the best first; the last asks least."""
 
-ALONE = (CANDIDATES[0], ("runon", {"natural": NATURAL}))
-"""The same where e-values decide alone: other kinds of questions add nothing to these."""
+ALONE: tuple[tuple[str, Mapping[str, object]], ...] = (
+    CANDIDATES[0],
+    ("runon", {"natural": NATURAL, "enough": 20.0}),
+)
+"""The same where e-values decide alone: other kinds of questions add nothing to these, and asking
+ends when two places or so were continued."""
 
 USUAL = CANDIDATES[1]
 """The method of a forecast without a target: few systems show their passages."""

@@ -34,6 +34,10 @@ CAP = 3.0
 """Nats that one word may pay at most, since a reference model is not the target. Chosen on
 recorded answers alone (``experiments/real/absolute.md``)."""
 
+MOST = 40.0
+"""Pay of one bet at most: another text of the index may hold the whole phrase, as two reports of
+one event do. So two places are needed where several documents are in question."""
+
 STAKES = (0.5, 0.25)
 """Shares of the wealth that are bet where an answer repeats the words before for the first time,
 and later."""
@@ -146,7 +150,7 @@ def pay(bet: Bet, nats: Sequence[float], cap: float = CAP) -> float:
 
 def e_value(bets: Iterable[Bet], guesses: Guesses) -> float:
     """Return the wealth after all bets on one document, from a stake of 1."""
-    return math.prod(pay(bet, guesses[bet] if bet.words else ()) for bet in bets)
+    return math.prod(min(MOST, pay(bet, guesses[bet] if bet.words else ())) for bet in bets)
 
 
 def e_benjamini_hochberg(e_values: Sequence[float]) -> NDArray[np.float64]:

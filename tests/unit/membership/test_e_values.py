@@ -24,7 +24,7 @@ from ragwitness.membership.e_values import (
     pay,
     word_nats,
 )
-from ragwitness.membership.methods.runon import Runon
+from ragwitness.membership.methods.runon import Runon, RunonConfig
 from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json
 from ragwitness.membership.results.odds import OddsScale, rarity
@@ -128,6 +128,11 @@ def test_the_cap_bounds_what_one_word_pays() -> None:
     assert pay(Bet(0.5, 4), ()) == 0.5
 
 
+def test_one_phrase_alone_decides_nothing_among_several_documents() -> None:
+    # Two reports of one event share a whole phrase, such as "62-year-old retired art teacher".
+    assert e_values.e_value([_WON], {_WON: (13.0, 8.0, 5.0, 3.0)}) == e_values.MOST == 40.0
+
+
 def test_no_strategy_of_an_outside_target_reaches_twenty_more_often_than_one_in_twenty() -> None:
     rng, reached, runs = random.Random(5), 0, 4000
     for _ in range(runs):
@@ -215,13 +220,12 @@ _WON = Bet(0.5, 4, (" a", " b", " c", " d"), "Q", "x")
 def _combined(**options: Any) -> dict[str, Verdict]:
     verdicts = [_verdict("one"), _verdict("two"), _verdict("out", Decision.OUT)]
     scores = {
-        "one": Score(1.0, bets=(_WON,)),
+        "one": Score(1.0, bets=(_WON, replace(_WON, before="y"))),
         "two": Score(1.0, bets=(Bet(0.5, 4),)),
-        "out": Score(1.0, bets=(_WON,)),
+        "out": Score(1.0, bets=(_WON, replace(_WON, before="y"))),
     }
-    rows = with_odds(
-        verdicts, scores, {_WON: (9.0, 9.0, 9.0, 9.0)}, 0.05, **({"refused": False} | options)
-    )
+    guesses = dict.fromkeys((_WON, replace(_WON, before="y")), (9.0, 9.0, 9.0, 9.0))
+    rows = with_odds(verdicts, scores, guesses, 0.05, **({"refused": False} | options))
     return {row.document: row for row in rows}
 
 
@@ -293,7 +297,7 @@ def _audited(known_out: int, **options: Any) -> Any:
         references=("guessing",),
         **options,
     )
-    audit = among(Runon(EchoModel()), plan.every_document)
+    audit = among(Runon(EchoModel(), RunonConfig(enough=20.0)), plan.every_document)
     return held, asyncio.run(run_audit(plan, target, audit))
 
 
@@ -348,6 +352,6 @@ def test_known_outside_documents_of_any_kind_test_the_scale(references: Guessing
 def test_ranks_and_e_values_share_the_level_where_both_can_decide(references: Guessing) -> None:
     held, result = _audited(100)
     assert (result.alpha, result.odds.alpha) == (0.05, 0.025)
-    assert {v.by for v in result.verdicts if v.document in {d.id for d in held}} == {
-        "ranks and odds"
-    }
+    by = [v.by for v in result.verdicts if v.document in {document.id for document in held}]
+    # One phrase alone, as of the shortest documents, decides nothing at half of the level.
+    assert set(by) == {"ranks and odds", "ranks"}
