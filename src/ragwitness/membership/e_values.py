@@ -28,7 +28,7 @@ from ragwitness.core.errors import CapabilityError
 from ragwitness.core.types import Message, Role
 from ragwitness.models.base import ChatPrompt, LanguageModel, TextScores
 from ragwitness.text.replies import plain_word
-from ragwitness.text.words import core, split_words
+from ragwitness.text.words import core, in_word, split_words
 
 CAP = 3.0
 """Nats that one word may pay at most, since a reference model is not the target. Chosen on
@@ -116,7 +116,7 @@ def _matching(answer: str, start: int, ahead: Sequence[str]) -> tuple[list[str],
         # An answer that begins with the word has no space before it.
         spelled = word if start else word.lstrip()
         stop = start + len(spelled)
-        if answer[start:stop] != spelled or answer[stop : stop + 1].isalnum():
+        if answer[start:stop] != spelled or in_word(answer[stop : stop + 1]):
             break
         words.append(spelled)
         start = stop

@@ -12,9 +12,8 @@ import copy
 import hashlib
 import math
 import random
-import re
 from array import array
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score
 from ragwitness.text.overlap import among, in_windows
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import SENTENCE_END, Word, as_read, core, script_pattern, split_words
 
 SIZE = 1_000
 """Characters of a window at most: about a passage of an index."""
@@ -36,7 +35,7 @@ _RULES = "windows.1"  # part of every key of scores: those of other windows do n
 _RUN = 8  # words in a row by which a text is the same as another's
 _FEWEST = 8  # words of its own that a document needs
 _FULL = 0.9  # share of the most own words that a window may hold
-_ENDS = re.compile(r"[.!?\u3002\uff01\uff1f]\W*$|\n")  # a sentence, or a line
+_ENDS = script_pattern(rf"[{SENTENCE_END}]\W*$|\n")  # a sentence, or a line
 
 
 # Words that a set of documents shares.
@@ -63,18 +62,25 @@ class Elsewhere:
     length: int = 2
 
     @classmethod
-    def among(cls, documents: Iterable[Document], length: int = 2, holders: int = 2) -> Elsewhere:
+    def among(
+        cls,
+        documents: Iterable[Document],
+        length: int = 2,
+        holders: int = 2,
+        split: Callable[[str], list[Word]] = split_words,
+    ) -> Elsewhere:
         """Return the runs that documents share; a text that occurs twice counts once.
 
         Args:
             documents: The set.
             length: Words of a run.
             holders: Least documents that hold one.
+            split: Makes words of a text.
         """
         # 1. Every run of every text, once for each text.
         buffer = array("Q")
         for text in {document.text for document in documents}:
-            buffer.frombytes(np.unique(_runs(split_words(text), length)).tobytes())
+            buffer.frombytes(np.unique(_runs(split(as_read(text)), length)).tobytes())
         # 2. Repeated runs are side by side when sorted.
         hashes = np.frombuffer(buffer, np.uint64)
         hashes.sort()
@@ -147,6 +153,7 @@ class Windows:
         Their number follows from the length of the text's own words: one for each ``SIZE``
         characters, up to ``MOST``. There is none where hardly a word is its own.
         """
+        text = as_read(text)
         words = split_words(text)
         own_words = np.flatnonzero(~self.shared.covers(words))
         # 1. Its own words; if one other document has them too, the words of these two alone.

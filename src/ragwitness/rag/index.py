@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ragwitness.models.base import Embedder
 from ragwitness.rag.config import Metric
+from ragwitness.text.words import LETTER, UNIT, UNSPACED, script_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +126,17 @@ def _embed(texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
 
 # Numbers stay whole (3.5, 2024-03-01, 10:30): they tell documents apart best.
 _NUMBER = r"\d+(?:[.,:/-]\d+)*(?!\w)"
-# Han, Hiragana and Katakana are written without spaces: pairs of neighbours stand for words.
-_UNSPACED = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+"
-# Combining marks belong to their word (Devanagari, Thai and others).
-_OTHER = r"(?:(?!{unspaced})[\w\u0300-\u036f\u0900-\u0dff\u0e30-\u0e4e\u0eb0-\u0ecd])+"
-_TOKEN = re.compile(f"({_NUMBER})|({_UNSPACED})|({_OTHER.format(unspaced=_UNSPACED)})")
+# In scripts written without spaces, pairs of neighbours stand for words.
+_TOKEN = script_pattern(rf"({_NUMBER})|((?:{UNIT})+)|[[{LETTER}]--{UNSPACED}]+")
+_NEIGHBOURS = script_pattern(UNIT)
 
 
 def index_words(text: str) -> list[str]:
     """Return the words of a text in order, case-folded, compatibility forms unified."""
     words: list[str] = []
     for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text).casefold()):
-        run = match.group(2)
-        if run and len(run) > 1:
-            words += [run[i : i + 2] for i in range(len(run) - 1)]
-        else:
-            words.append(match.group())
+        units = _NEIGHBOURS.findall(match[2] or "")
+        words += map("".join, pairwise(units)) if units[1:] else [match[0]]
     return words
 
 

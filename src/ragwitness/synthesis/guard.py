@@ -27,7 +27,7 @@ from ragwitness.text.secrets import Secret, SecretIndex, contacts
 
 # A long unbroken row of letters with a figure among them: no word, and no sequence of bases.
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/%])(?=[A-Za-z+/%_-]*\d)[A-Za-z0-9+/%_-]{40,}")
-_CHARACTER = re.compile(f"[{tokens_of.UNSPACED}]")
+_CHARACTER = tokens_of.script_pattern(tokens_of.UNSPACED)
 # Unseen, but no hiding place: characters of a script, a page, the order of bytes or an emoji.
 _ALLOWED = re.compile(
     "[\u00ad\u200c\u200d\u200e\u200f\ufeff]"

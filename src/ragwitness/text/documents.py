@@ -17,6 +17,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TextIO, TypeAlias
@@ -27,9 +28,9 @@ from ragwitness.text.formats import (
     SAMPLE,
     UnreadableError,
     encoding_of,
-    extract_text,
     not_in,
 )
+from ragwitness.text.worker import extract_apart
 
 TABLES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv"}
 PROSE = (".txt", ".text", ".md", ".markdown", ".rst")
@@ -132,7 +133,7 @@ def _contents(
 ) -> Iterator[Row]:
     suffix = Path(place).suffix.lower()
     # 1. No plain text: one document, or its paragraphs.
-    if (extract := extract_text(stream, suffix, how.encoding, _MAX_CHARACTERS)) is not None:
+    if (extract := extract_apart(stream, suffix, how.encoding, _MAX_CHARACTERS)) is not None:
         if extract.note:
             yield place, 0, _Note(extract.note)
         yield from _prose(io.StringIO(extract.text), place, identity, how)
@@ -160,16 +161,14 @@ def _contents(
     errors = "surrogateescape" if encoding.startswith("utf-8") else "strict"
     sniffed = "jsonl" if start == "{" and suffix not in PROSE else "text"
     kind = TABLES.get(suffix, sniffed)
-    with io.TextIOWrapper(stream, encoding, errors, newline="\n") as text:
+    # A line of a table may end as on an old Macintosh.
+    newline = "" if kind == "csv" else "\n"
+    with io.TextIOWrapper(stream, encoding, errors, newline=newline) as text:
         if kind == "text":
             yield from _prose(text, place, identity, how)
             return
-        lines, by_tabs = _lines(text), suffix == ".tsv"
-        rows = (
-            read_jsonl(lines, how.fields)
-            if kind == "jsonl"
-            else read_csv(lines, how.fields, by_tabs=by_tabs)
-        )
+        lines = _lines(text)
+        rows = (read_jsonl if kind == "jsonl" else read_csv)(lines, how.fields)
         for number, row in rows:
             if in_folder and isinstance(row, Document):  # two tables may use the same ids
                 row = replace(row, id=f"{identity}:{row.id}")
@@ -182,7 +181,7 @@ def _lines(text: TextIO) -> Iterator[Line]:
     # ``readline`` is bounded, so a line without end never fills the memory
     while piece := _piece(text, _MAX_CHARACTERS + 1):
         line = (line + piece)[: _MAX_CHARACTERS + 1]
-        if piece.endswith("\n"):
+        if piece.endswith(("\n", "\r")):
             number += 1
             yield number, line if len(line) <= _MAX_CHARACTERS else None
             line = ""
@@ -462,7 +461,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return row
 
 
-def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterator[TableRow]:
+def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
     """Yield the rows of a table whose first line names its columns.
 
     Raises:
@@ -471,7 +470,12 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
     # 1. The first line: delimiter and columns.
     rows = iter(lines)
     header = next(rows)[1] or ""
-    delimiter = "\t" if by_tabs else max(",;", key=header.count)
+    offset = 0
+    # Excel's own line names the delimiter; else it is the one that gives a column of texts.
+    if given := re.fullmatch(r"\ufeff?sep=(.)\s*", header, re.IGNORECASE):
+        header, offset = next(rows, (0, ""))[1] or "", 1
+    delimiters = given[1] if given else _DELIMITERS
+    delimiter = max(delimiters, key=lambda mark: _fit(header, mark, fields))
     columns = _columns(header, delimiter, fields)
     # The text may be cut at a delimiter: no cell with content may follow it without a name.
     last = max(number for number, column in enumerate(columns, 1) if column)
@@ -479,18 +483,20 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
     # the module's limit is global and lower than ours: raised, never lowered
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_CHARACTERS))
     # 2. The lines for the CSV reader; one over the limit spoils its row.
-    over = False
+    over, raw = False, list[str]()
 
     def texts() -> Iterator[str]:
         nonlocal over
         for _, line in rows:
             over = over or line is None
-            yield line or "\n"
+            raw.append(line or "\n")
+            yield raw[-1]
 
     # 3. Row by row, each with the number of its first line.
     reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
-        number, over = reader.line_num + 2, False
+        number, over = reader.line_num + 2 + offset, False
+        raw.clear()
         try:
             cells = next(reader)
         except StopIteration:
@@ -501,8 +507,11 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
                     f"has a quotation mark in line {number} that is never closed",
                     "Close it; within a quoted cell a mark is doubled.",
                 ) from None
-            yield number, f"invalid CSV ({error}), up to line {reader.line_num + 1}"
-            continue
+            # Some programs write \\" for a quotation mark within a cell.
+            cells = _escaped(raw, delimiter)
+            if len(cells) != len(columns):
+                yield number, f"invalid CSV ({error}), up to line {reader.line_num + 1 + offset}"
+                continue
         # In a row too long or too short this may be the rest of a text without quotation marks.
         rest = cells[last if len(cells) >= last else text + 1 :]
         if over:
@@ -515,6 +524,27 @@ def read_csv(lines: Iterable[Line], fields: Fields, *, by_tabs: bool) -> Iterato
             )
         elif cells:
             yield number, _from_row(dict(zip(columns, cells, strict=False)), number, fields)
+
+
+def _escaped(lines: list[str], delimiter: str) -> list[str]:
+    """The cells of one row that has a backslash before quotation marks; none if it fails."""
+    reader = csv.reader(lines, delimiter=delimiter, escapechar="\\", doublequote=False, strict=True)
+    with suppress(csv.Error):
+        rows = list(reader)
+        return rows[0] if len(rows) == 1 else []
+    return []
+
+
+_DELIMITERS = ",;\t|"
+
+
+def _fit(header: str, delimiter: str, fields: Fields) -> tuple[int, int]:
+    """How many of the wanted columns a delimiter gives, and how many columns in all."""
+    try:
+        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
+    except (csv.Error, StopIteration):
+        return 0, 0
+    return len(set(_text_fields(fields)) & set(columns)), len(columns)
 
 
 def _columns(header: str, delimiter: str, fields: Fields) -> list[str]:

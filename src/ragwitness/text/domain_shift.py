@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.text.sample import load_sample
-from ragwitness.text.words import UNSPACED
+from ragwitness.text.words import LETTER, UNSPACED, script_pattern
 
 Float64 = NDArray[np.float64]
 Symbols = NDArray[np.uint64]
 
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-_UNPARTED = re.compile(f"[{UNSPACED}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Khmer …
+_WORD = script_pattern(rf"[[{LETTER}]--_]+(?:['\u2019][[{LETTER}]--_]+)*")
+_UNPARTED = script_pattern(UNSPACED)
 _LONG_WORD = 30
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 _MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")

@@ -1,8 +1,9 @@
 """The text of a file: the formats that documents come in, recognised by their content.
 
-Word, OpenDocument, EPUB and HTML are markup, and one reader of markup reads them all. A format is
-a row with the elements that part paragraphs and those without text of the document. No entity is
-ever expanded and no address followed. ``docs/documents.md`` lists the losses of each format.
+Word, OpenDocument, EPUB and HTML are markup, which lxml parses: a format is a row with the elements
+that part paragraphs and those without text of the document. No entity is ever expanded and no
+address followed. ``docs/documents.md`` lists the losses of each format. A parser may be slow or
+greedy on a hostile file: :mod:`ragwitness.text.worker` calls this module in a separate process.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import logging
 import posixpath
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html.parser import HTMLParser
-from typing import BinaryIO, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from html.entities import html5
+from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
@@ -60,11 +63,11 @@ def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int)
     Raises:
         UnreadableError: It is in no format that is read, is damaged, locked or without text.
     """
-    head = stream.read(512).removeprefix(codecs.BOM_UTF8).lstrip()
-    stream.seek(0)
-    if suffix in HTML_ENDINGS or head.lower().startswith((b"<!doctype html", b"<html")):
-        page, note = decoded(_whole(stream), encoding)
-        return Extract(_visible(page, _HTML), note)
+    head = _head(stream)
+    if _is_html(head, suffix):
+        data = _whole(stream)
+        page, note = decoded(data, encoding or _declared(data))
+        return Extract(_visible(_page(page), _HTML), note)
     # Formats by their first bytes: readable ones, then those that are named and refused.
     for magic, read in _READERS.items():
         if head.startswith(magic):
@@ -75,6 +78,37 @@ def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int)
     if head[257:262] == b"ustar":
         raise UnreadableError("is a TAR archive", _UNPACK)
     return None
+
+
+def is_plain(stream: BinaryIO, suffix: str) -> bool:
+    """Whether a file is in none of the formats that a parser reads."""
+    head = _head(stream)
+    return not (_is_html(head, suffix) or head.startswith(tuple(_READERS)))
+
+
+def _head(stream: BinaryIO) -> bytes:
+    head = stream.read(512).removeprefix(codecs.BOM_UTF8).lstrip()
+    stream.seek(0)
+    return head
+
+
+def _is_html(head: bytes, suffix: str) -> bool:
+    return suffix in HTML_ENDINGS or head.lower().startswith((b"<!doctype html", b"<html"))
+
+
+_CHARSET = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding=["']([\w.-]+)""",
+    re.IGNORECASE,
+)
+
+
+def _declared(data: bytes) -> str | None:
+    """The encoding that a page declares, as browsers read its name (WHATWG, section 4.2)."""
+    import webencodings
+
+    match = _CHARSET.search(data[:4096])
+    encoding = match and webencodings.lookup((match[1] or match[2]).decode("ascii", "replace"))
+    return encoding.codec_info.name if encoding and encoding.name != "utf-8" else None
 
 
 def _whole(stream: BinaryIO) -> bytes:
@@ -195,7 +229,6 @@ class _Form(NamedTuple):
 
 
 _PARAGRAPH = "\n\n"
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _HTML = _Form(
     dict.fromkeys(
         "address article aside blockquote body caption dd details div dl dt fieldset figcaption"
@@ -207,87 +240,128 @@ _HTML = _Form(
     frozenset({"script", "style", "noscript", "template", "title", "svg"}),
 )
 _WORD = _Form(
-    {"w:p": _PARAGRAPH, "w:tab": "\t", "w:br": "\n", "w:cr": "\n", "w:nobreakhyphen": "-"},
-    # Text boxes and moved text occur twice in the XML (DrawingML and legacy VML).
-    frozenset({"mc:fallback", "w:movefrom", "w:rt"}),
-    frozenset({"w:t", "m:t"}),
+    {"p": _PARAGRAPH, "tab": "\t", "br": "\n", "cr": "\n", "nobreakhyphen": "-"},
+    # Text boxes and moved text occur twice in the XML (DrawingML and legacy VML); the properties of
+    # a paragraph hold tabs too.
+    frozenset({"fallback", "movefrom", "rt", "ppr"}),
+    frozenset({"t"}),
 )
 _OPEN = _Form(
     {
-        "text:p": _PARAGRAPH, "text:h": _PARAGRAPH, "table:table-cell": "\t",
-        "text:tab": "\t", "text:line-break": "\n", "text:s": " ",
+        "p": _PARAGRAPH, "h": _PARAGRAPH, "table-cell": "\t",
+        "tab": "\t", "line-break": "\n", "s": " ",
     },
-    frozenset({"text:note", "office:annotation", "text:tracked-changes", "office:styles"}),
+    frozenset({"note", "annotation", "tracked-changes", "styles"}),
 )  # fmt: skip
 
 
-class _Visible(HTMLParser):
-    """Collects the text of a markup that a reader sees."""
-
-    def __init__(self, form: _Form) -> None:
-        super().__init__()
-        self._form, self._holding = form, not form.text
-        self.pieces: list[str] = []
-        self.hiding, self._depth = "", 0
-
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        # Within a hidden element only its own depth counts.
-        if self.hiding:
-            self._depth += tag == self.hiding
-        elif tag in self._form.hidden or (tag not in _VOID and _unseen(attrs)):
-            self.hiding, self._depth = tag, 1
-        else:
-            self.pieces.append(self._form.marks.get(tag, ""))
-            self._holding = self._holding or tag in self._form.text
-
-    def handle_endtag(self, tag: str) -> None:
-        if self.hiding:
-            self._depth -= tag == self.hiding
-            self.hiding = self.hiding if self._depth else ""
-            return
-        if self._form.marks.get(tag) == _PARAGRAPH:
-            self.pieces.append(_PARAGRAPH)
-        self._holding = self._holding and tag not in self._form.text
-
-    def handle_data(self, data: str) -> None:
-        if self._holding and not self.hiding:
-            self.pieces.append(data if self._form.text else re.sub(r"[ \t\r\n\f]+", " ", data))
+_NAMED = re.compile(r"&([A-Za-z]\w{1,31};)")
+_XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
+_EMPTY = re.compile(r"<((?!(?:area|base|br|col|embed|hr|img|input|link|meta|wbr)\b)\w+)([^<>]*)/>")
 
 
-def _unseen(attrs: Sequence[tuple[str, str | None]]) -> bool:
-    style = "".join((dict(attrs).get("style") or "").split()).lower()
-    return any(name == "hidden" for name, _ in attrs) or "display:none" in style
+def _parser(kind: Callable[..., Any], **options: Any) -> Any:
+    """A parser that loads nothing and keeps only what a reader may see."""
+    return kind(
+        encoding="utf-8",
+        no_network=True,
+        huge_tree=True,
+        remove_comments=True,
+        remove_pis=True,
+        **options,
+    )
 
 
-def _visible(markup: str, form: _Form) -> str:
-    reader = _Visible(form)
-    reader.feed(markup)
-    reader.close()
-    if reader.hiding:
-        raise UnreadableError(f"is cut short: <{reader.hiding}> is never closed", _WHOLE_COPY)
-    lines = (line.strip(" \t") for line in "".join(reader.pieces).split("\n"))
+def _xml(markup: str) -> Any:
+    """Parse XML; entities other than characters stay references.
+
+    Raises:
+        ValueError: It is no XML.
+    """
+    from lxml import etree
+
+    named = _NAMED.sub(lambda m: m[0] if m[1] in _XML else html5.get(m[1], m[0]), markup)
+    parser = _parser(etree.XMLParser, resolve_entities=False, load_dtd=False, recover=True)
+    root = etree.fromstring(named.encode("utf-8", "surrogatepass"), parser)
+    # Programs write prefixes that they do not declare, and entities that nobody does.
+    forgiven = ("ERR_UNDECLARED_ENTITY", "WAR_UNDECLARED_ENTITY")
+    for entry in parser.error_log:
+        if entry.domain_name != "NAMESPACE" and entry.type_name not in forgiven:
+            raise ValueError(entry.message)
+    if root is None:
+        raise ValueError("no element")
+    return root
+
+
+def _page(markup: str) -> Any:
+    """Parse a page: as XML where it is some, else as browsers read HTML."""
+    from lxml import etree
+
+    if markup.lstrip("\ufeff \t\r\n").startswith("<?xml"):
+        with suppress(ValueError):
+            return _xml(markup)
+        markup = _EMPTY.sub(r"<\1\2></\1>", markup)
+    for tag in ("script", "style"):
+        if markup.lower().rfind(f"<{tag}") > markup.lower().rfind(f"</{tag}"):
+            raise UnreadableError(f"is cut short: <{tag}> is never closed", _WHOLE_COPY)
+    parser = _parser(etree.HTMLParser)
+    try:
+        page = etree.fromstring(markup.encode("utf-8", "surrogatepass"), parser)
+    except etree.ParserError:
+        return None
+    # A parser of HTML forgives every other fault.
+    if any(entry.level_name == "FATAL" for entry in parser.error_log):
+        raise UnreadableError("has elements within elements too deep to be read", _WHOLE_COPY)
+    return page
+
+
+def _name(node: Any) -> str:
+    """The name of an element without its namespace; empty for references."""
+    tag = node.tag if isinstance(node.tag, str) else ""
+    return tag.rpartition("}")[2].rpartition(":")[2].lower()
+
+
+def _visible(root: Any, form: _Form) -> str:
+    """The text of a markup that a reader sees."""
+    from lxml import etree
+
+    pieces: list[str] = []
+    hiding: Any = None
+
+    def add(text: str | None) -> None:
+        if text:
+            pieces.append(text if form.text else re.sub(r"[ \t\r\n\f]+", " ", text))
+
+    def holds(node: Any) -> bool:
+        return node is not None and (not form.text or _name(node) in form.text)
+
+    # Without recursion: a hostile file may nest elements by the thousand.
+    for event, node in () if root is None else etree.iterwalk(root, ("start", "end")):
+        if event == "start" and hiding is None:
+            if _name(node) in form.hidden or _unseen(node):
+                hiding = node
+                continue
+            pieces.append(form.marks.get(_name(node), ""))
+            if holds(node if _name(node) else node.getparent()):
+                add(node.text)
+        elif event == "end" and hiding in (None, node):
+            if hiding is None and form.marks.get(_name(node)) == _PARAGRAPH:
+                pieces.append(_PARAGRAPH)
+            hiding = None
+            if holds(node.getparent()):
+                add(node.tail)
+    lines = (line.strip(" \t") for line in "".join(pieces).split("\n"))
     return re.sub(r"\n{3,}", _PARAGRAPH, "\n".join(lines)).strip()
 
 
-class _Tags(HTMLParser):
-    """Collects elements with their attributes, their prefix left out."""
-
-    def __init__(self, markup: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(markup)
-
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        self.tags.append((tag.rpartition(":")[2], dict(attrs)))
-
-    def named(self, name: str) -> list[dict[str, str | None]]:
-        """Return the attributes of each element of a name."""
-        return [attributes for tag, attributes in self.tags if tag == name]
+def _unseen(node: Any) -> bool:
+    style = "".join((node.get("style") or "").split()).lower() if _name(node) else ""
+    return "display:none" in style or (bool(_name(node)) and node.get("hidden") is not None)
 
 
 # Word, OpenDocument and EPUB: markup in a ZIP archive.
 
-_WORD_PARTS = re.compile(r"word/(document|endnotes|footnotes)\d*\.xml")
+_NOTES = re.compile(r"(?:.*/)?(?:endnotes|footnotes)\d*\.xml", re.IGNORECASE)
 _NO_TEXTS = {
     "xl/workbook.xml": ("an Excel workbook", "Save the sheet with the texts as CSV."),
     "ppt/presentation.xml": ("a PowerPoint presentation", "Save it as PDF, and give that."),
@@ -302,7 +376,7 @@ _BROKEN = (
 def _zipped(stream: BinaryIO, most: int) -> Extract:  # noqa: ARG001
     try:
         with ZipFile(stream) as archive:
-            return Extract(_of_archive(archive))
+            return _of_archive(archive)
     except _BROKEN as e:
         raise UnreadableError(
             "is damaged or cut short: its ZIP archive cannot be read", _WHOLE_COPY
@@ -311,39 +385,63 @@ def _zipped(stream: BinaryIO, most: int) -> Extract:  # noqa: ARG001
         raise UnreadableError("is locked with a password", "Save it without one.") from error
 
 
-def _of_archive(archive: ZipFile) -> str:
-    names = sorted(archive.namelist())
-    # Word by its parts, the others by their declared type.
-    if sources := [name for name in names if _WORD_PARTS.fullmatch(name)]:
-        return _joined(_unpacked(archive, sources), _WORD)
-    kind = next(_unpacked(archive, ["mimetype"])).strip() if "mimetype" in names else ""
-    if kind == "application/epub+zip":
-        return _joined(_unpacked(archive, _chapters(archive, names)), _HTML)
+def _of_archive(archive: ZipFile) -> Extract:
+    # Readers find a member whatever the case of its name and the slashes in it.
+    names = {name.replace("\\", "/").lstrip("/").lower(): name for name in archive.namelist()}
+    kind = next(_unpacked(archive, [names["mimetype"]])).strip() if "mimetype" in names else ""
+    main = _main_part(archive, names)
+    form, hint = next((_NO_TEXTS[name] for name in (main, *names) if name in _NO_TEXTS), ("", ""))
     if kind.startswith("application/vnd.oasis.opendocument.text"):
-        return _joined(_unpacked(archive, ["content.xml"]), _OPEN)
-    format_, hint = next((_NO_TEXTS[name] for name in names if name in _NO_TEXTS), ("", _UNPACK))
-    raise UnreadableError(f"is {format_ or 'a ZIP archive'}", hint)
+        return _joined(_unpacked(archive, [names["content.xml"]]), _OPEN)
+    if "meta-inf/container.xml" in names and not kind.startswith("application/vnd.oasis"):
+        chapters, missing = _chapters(archive, names)
+        book = _joined(_unpacked(archive, chapters), _HTML)
+        note = f"read without {missing} of its {len(chapters) + missing} chapters, which it lacks"
+        return book._replace(note=note if missing else "")
+    if main in names and not form:
+        notes = [name for lower, name in names.items() if _NOTES.fullmatch(lower)]
+        return _joined(_unpacked(archive, [names[main], *sorted(notes)]), _WORD)
+    raise UnreadableError(f"is {form or 'a ZIP archive'}", hint or _UNPACK)
 
 
-def _chapters(archive: ZipFile, names: Sequence[str]) -> list[str]:
-    """The files of a book in the order of reading (EPUB 3, section 5.7: the spine)."""
+def _main_part(archive: ZipFile, names: Mapping[str, str]) -> str:
+    """The document of an Office file: the target of its package's first relationship."""
+    if "_rels/.rels" in names:
+        for item in _xml(next(_unpacked(archive, [names["_rels/.rels"]]))).iter():
+            if (item.get("Type") or "").endswith("/officeDocument"):
+                return (item.get("Target") or "").lstrip("/").lower()
+    return "word/document.xml"
+
+
+def _chapters(archive: ZipFile, names: Mapping[str, str]) -> tuple[list[str], int]:
+    """The files of a book in the order of reading (EPUB 3, section 5.7), and how many it lacks."""
+
+    def parse(name: str) -> dict[str, list[Any]]:
+        """The elements of a file by their names."""
+        elements: dict[str, list[Any]] = {}
+        for node in _xml(next(_unpacked(archive, [names[name.lower()]]))).iter():
+            elements.setdefault(_name(node), []).append(node)
+        return elements
+
     # 1. The package, and the file of each item.
-    container = _Tags(next(_unpacked(archive, ["META-INF/container.xml"])))
-    package = container.named("rootfile")[0]["full-path"] or ""
-    book = _Tags(next(_unpacked(archive, [package])))
-    hrefs = {item["id"]: item.get("href") or "" for item in book.named("item")}
+    package = parse("META-INF/container.xml")["rootfile"][0].get("full-path") or ""
+    book = parse(package)
+    hrefs = {item.get("id"): item.get("href") or "" for item in book["item"]}
     home = posixpath.dirname(package)
-    # 2. The spine: the order of reading.
-    files = (unquote(hrefs[item["idref"]]) for item in book.named("itemref"))
-    chapters = [posixpath.normpath(posixpath.join(home, file)) for file in files]
+    # 2. The spine: the order of reading. Readers leave out a chapter that is not there.
+    files = [unquote(hrefs.get(item.get("idref"), "")) for item in book["itemref"]]
+    paths = [posixpath.normpath(posixpath.join(home, file)).lower() for file in files]
+    chapters = [names[path] for path in paths if path in names]
+    if not chapters:
+        raise UnreadableError("has none of the chapters that it lists", _WHOLE_COPY)
     # 3. A locked chapter would be read as noise.
     locked = "META-INF/encryption.xml"
-    if locked in names and set(chapters) & {
-        unquote(reference.get("uri") or "")
-        for reference in _Tags(next(_unpacked(archive, [locked]))).named("cipherreference")
+    if locked.lower() in names and set(chapters) & {
+        unquote(reference.get("URI") or "")
+        for reference in parse(locked).get("cipherreference", [])
     }:
         raise UnreadableError("is locked by its seller (DRM)", "Give the text without the lock.")
-    return chapters
+    return chapters, len(paths) - len(chapters)
 
 
 def _unpacked(archive: ZipFile, names: Iterable[str]) -> Iterator[str]:
@@ -358,8 +456,9 @@ def _unpacked(archive: ZipFile, names: Iterable[str]) -> Iterator[str]:
         yield data.decode(mark)
 
 
-def _joined(pages: Iterable[str], form: _Form) -> str:
-    return _PARAGRAPH.join(filter(None, (_visible(page, form) for page in pages)))
+def _joined(pages: Iterable[str], form: _Form) -> Extract:
+    parse = _page if form is _HTML else _xml
+    return Extract(_PARAGRAPH.join(filter(None, (_visible(parse(page), form) for page in pages))))
 
 
 # PDF and RTF, by libraries.
@@ -373,6 +472,13 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
     if b"%%EOF" not in stream.read():
         raise UnreadableError("is cut short: the end of the PDF is missing", _WHOLE_COPY)
     # A limit of characters bounds the work on a long book.
+    unmapped, columns, letters = 0, 0, 0
+
+    def count(text: str, _matrix: Any, _place: Any, font: Any, _size: Any) -> None:
+        nonlocal unmapped, letters
+        letters += len(text.strip())
+        unmapped += len(text.strip()) if font and _unmapped(font) else 0
+
     try:
         reader = PdfReader(stream)
         if reader.is_encrypted and not reader.decrypt(""):
@@ -382,7 +488,13 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
             )
         pages, size = [], 0
         for page in reader.pages:
-            pages.append(page.extract_text().strip())
+            starts: list[tuple[float, float]] = []
+            pages.append(
+                page.extract_text(
+                    visitor_text=count, visitor_operand_before=_places_to(starts)
+                ).strip()
+            )
+            columns += _in_columns(starts)
             if (size := size + len(pages[-1])) > most:
                 break
     except UnreadableError:
@@ -397,8 +509,62 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
             f"has no text on any of its {len(pages)} pages, as a scan has none",
             "Recognise its text first, e.g. ocrmypdf IN.pdf OUT.pdf, and give that.",
         )
-    note = f"read without {blank} of its {len(pages)} pages, which hold no text" if blank else ""
+    if 2 * unmapped > letters:
+        raise UnreadableError(
+            "has fonts without a table of their letters (ToUnicode): its text is none that a"
+            " reader sees",
+            "Recognise its text first, e.g. ocrmypdf --force-ocr IN.pdf OUT.pdf, and give that.",
+        )
+    notes = (
+        (blank, f"read without {blank} of its {len(pages)} pages, which hold no text"),
+        (unmapped, f"{unmapped:,} of its {letters:,} letters are of fonts without a table of them"),
+        (columns, f"columns or tables on {columns} of its {len(pages)} pages are read line by line"
+            " across the page, which mixes texts that stand side by side"),
+    )  # fmt: skip
+    note = "; ".join(text for pages_of_it, text in notes if pages_of_it)
     return Extract(_PARAGRAPH.join(filter(None, pages)), note)
+
+
+_NUMBERED = re.compile(r"/(?:[A-Za-z]{0,2}|cid|glyph|index|uni)\d+")
+
+
+def _unmapped(font: Mapping[str, Any]) -> bool:
+    """Whether nothing tells the letters of a font's numbers (PDF 32000-1, section 9.10.2)."""
+    if "/ToUnicode" in font:
+        return False
+    encoding = font.get("/Encoding")
+    if font.get("/Subtype") == "/Type0":
+        return encoding in ("/Identity-H", "/Identity-V")
+    differences = encoding.get("/Differences", ()) if isinstance(encoding, Mapping) else ()
+    names = [name for name in differences if isinstance(name, str)]
+    return bool(names) and all(_NUMBERED.fullmatch(name) for name in names)
+
+
+_LEAST_ROWS, _ALIGNED, _APART = 6, 0.6, 36.0  # rows, their share, and points between two texts
+
+
+def _places_to(starts: list[tuple[float, float]]) -> Callable[..., None]:
+    """Return a visitor of a page that notes where each piece of text begins."""
+
+    def note(operator: bytes, _operands: Any, _matrix: Any, place: list[float]) -> None:
+        if operator in (b"Tj", b"TJ", b"'", b'"'):
+            starts.append((round(place[4]), round(place[5])))
+
+    return note
+
+
+def _in_columns(starts: list[tuple[float, float]]) -> bool:
+    """Whether most lines are drawn with a further piece at one and the same place to the right."""
+    rows: list[list[float]] = []
+    last = None
+    for x, y in starts:
+        if y != last or (rows and x <= rows[-1][-1]):
+            rows.append([])
+        rows[-1].append(x)
+        last = y
+    further = Counter(x for row in rows for x in {x for x in row[1:] if x - row[0] >= _APART})
+    most = max(further.values(), default=0)
+    return most >= _LEAST_ROWS and most >= _ALIGNED * len(rows)
 
 
 def _rtf(stream: BinaryIO, most: int) -> Extract:  # noqa: ARG001

@@ -18,11 +18,24 @@ from functools import cache
 from typing import Any, Self
 from unicodedata import normalize
 
-from ragwitness.text.words import STOP_WORDS, core, expression, read_table, split_words
+import regex
 
-_ENDS, _PAUSES = r".!?\n\u3002\uff01\uff1f", r";:,\uff1b\uff1a\uff0c\u3001"
-_SENTENCE = re.compile(rf"[^{_ENDS}]*(?:[.!?](?=\w)[^{_ENDS}]*)*")
-_CLAUSE = re.compile(rf"[{_ENDS}{_PAUSES}]+|\s(?:because|but|therefore)\s")
+from ragwitness.text.words import (
+    SENTENCE_END,
+    STOP_WORDS,
+    all_letters,
+    core,
+    expression,
+    is_unspaced,
+    read_table,
+    script_pattern,
+    split_words,
+    without_points,
+)
+
+_ENDS, _PAUSES = rf"{SENTENCE_END}\n", r";:,\uff1b\uff1a\uff0c\u3001\u060c\u061b"
+_SENTENCE = script_pattern(rf"[^{_ENDS}]*(?:[.!?](?=\w)[^{_ENDS}]*)*")
+_CLAUSE = script_pattern(rf"[{_ENDS}{_PAUSES}]+|\s(?:because|but|therefore)\s")
 _QUOTED = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb]*)[\"\u201d\u00bb]")
 _HEDGED = re.compile(
     r"\b(?:perhaps|maybe|might|may|could|possibly|vielleicht|möglich\w*|peut-être|quizás?|tal vez"
@@ -237,7 +250,7 @@ def declines(text: str) -> bool:
 
 
 @cache
-def _refusal() -> re.Pattern[str]:
+def _refusal() -> regex.Pattern[str]:
     table = read_table("replies.toml")
     return expression(f"(?is){table['refusal']['opens']}", table)
 
@@ -503,7 +516,7 @@ def same_word(first: str, second: str) -> bool:
 
 def plain_word(word: str) -> str:
     """Return a word without case, punctuation around it, and the kind of its letters' codes."""
-    plain = normalize("NFKC", word).replace("\u00ad", "")
+    plain = without_points(normalize("NFKC", word))
     return (core(plain) or plain).casefold().replace("\u2019", "'")
 
 
@@ -511,9 +524,9 @@ def shape_of(stem: str) -> tuple[bool, int | str] | None:
     """Return the form that a word shares with its replacements; None where it has none."""
     if stem.isdigit():
         return False, len(stem)
-    if not stem.isalpha() or plain_word(stem) in STOP_WORDS:
+    if not all_letters(stem) or plain_word(stem) in STOP_WORDS:
         return None
-    # A single sign of an unspaced script has no ending; short words are grammar.
-    if len(stem) == 1:
-        return (False, "") if not stem.isascii() else None
+    # A unit of an unspaced script has no ending; short words are grammar.
+    if is_unspaced(stem) or (len(stem) == 1 and not stem.isascii()):
+        return (False, "")
     return (stem[0].isupper(), stem[-2:].lower()) if len(stem) > 3 else None

@@ -24,35 +24,52 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import read_rows
 from ragwitness.text.words import (
+    LETTER,
     STOP_WORDS,
+    UNIT,
     UNSPACED,
     Span,
     canonical_places,
     canonical_text,
     expression,
     read_table,
+    script_pattern,
 )
 
+# An address is of one script: letters of another beside it belong to the sentence around it. Where
+# words are parted by spaces, an address of their own script takes all of a word.
+_LATIN = r"[\p{Latin}[\p{M}&&\p{Script=Inherited}]\p{N}_]"
+_NATIVE = rf"[[{LETTER}]--[\p{{Latin}}\p{{Hangul}}{UNSPACED}]]"
+_ALONE = r"[\p{Hangul}" + UNSPACED + "]"
+_PLACE = "|".join(f"(?:{letter}|-)+" for letter in (_LATIN, _NATIVE, _ALONE))  # of a domain
+_LOCAL = "|".join(
+    rf"(?<!{letter}[.+-]*){letter}(?:{letter}|[.+-])*+" for letter in (_LATIN, _NATIVE, _ALONE)
+)
 _PARTS = r"[-.\s\u2010-\u2015]"
-CONTACTS = (
-    re.compile(
-        r"(?<![\w.+-])[\w.+-]++(?:[@\uff20][\w-]+(?:[.\uff0e][\w-]+)+|\s?[(\[{]\s?(?i:at)\s?[)\]}]"
+_FIGURE = r"(?!\p{Nd})"
+_HOSTS = "|".join(read_table("spellings.toml")["words"]["hosts"].split())
+CONTACTS = tuple(
+    script_pattern(source)
+    for source in (
+        rf"(?:{_LOCAL})(?:[@\uff20](?:{_PLACE})(?:[.\uff0e](?:{_HOSTS}|(?:{_LATIN}|-)+|(?:{_NATIVE}|-)+))"
+        r"+|\s?[(\[{]\s?(?i:at)\s?[)\]}]"
         r"\s?[\w-]+(?:(?:\.|\s?[(\[{]?\b(?i:dot)\b[)\]}]?\s?)[^\W\d_][\w-]+)+"
         r"|(?i: (?:dot [\w+-]+ ){0,3}at (?!(?:an?|the|this|that|my|y?our|their|its|any|every)\b)"
-        r"[\w-]+(?: dot [\w-]+){0,3}? dot (?:com|org|net|edu|gov|info|io|de|uk|fr)\b))"
-    ),
-    re.compile(
+        r"[\w-]+(?: dot [\w-]+){0,3}? dot (?:com|org|net|edu|gov|info|io|de|uk|fr)\b))",
         rf"(?<!\d)(?:\(\d{{3}}\){_PARTS}{{0,2}}\d{{3}}{_PARTS}?|\(?\d{{3}}\)?{_PARTS}\d{{3}}{_PARTS})"
-        r"\d{4}(?!\d)|(?<![\w+])\+(?!\d(?: \d){6,8}(?! ?\d))[1-9]"
+        rf"\d{{4}}(?!\d)|(?<![{_LATIN}+\uff0b])[+\uff0b](?!\d(?: \d){{6,8}}(?! ?\d))"
+        r"[\p{Nd}--[0\uff10]]"
         r"(?:[ ().\-/\u00a0\u2010-\u2015]{0,2}\d){7,14}(?!\d)"
-        r"|(?<![\w.,+-])00(?:1\d{10}|[2-9]\d{8,12})(?!\w)"
-    ),
-    re.compile(r"(?:https?://|www\.)[^\s<>\"')]+[^\s<>\"').,;:!?]"),
+        rf"|(?<![{_LATIN}.,+-])00(?:1\d{{10}}|[2-9]\d{{8,12}})(?!{_LATIN})",
+        rf"(?:https?://|www\.)(?:[!-~--[<>\"')]]|{_LATIN}|(?<!{_LATIN})(?!{_ALONE})[{LETTER}])+"
+        r"(?<![.,;:!?])",
+    )
 )
 """E-mail and web addresses, telephone numbers as in North America or behind a country's code."""
 
@@ -129,14 +146,14 @@ class SecretIndex:
 
     def _matches(self, text: str) -> Iterator[Found]:
         row = row_of(text)
-        letters, begins = row.letters, row.begins
+        letters = row.letters
         # 1. Dates, numbers and names that are recognised by their meaning.
         for start, end, letters_meant in meant(row):
             for spelling, numbers in self._known.get(letters_meant, {}).items():
                 if spelling.check in ("number", "name"):
                     yield from (Found(*row.span(start, end), number) for number in numbers)
         # 2. From the beginning of each word: spellings with the same key, by their lengths.
-        for start in begins[:-1]:
+        for start in row.starts:
             for key in self._keys:
                 for length in self._lengths.get(letters[start : start + key], ()):
                     end = min(start + length, len(letters))
@@ -210,7 +227,7 @@ TABLE["expressions"]["STREETS"] = "|".join(" ".join(_WORDS["streets"]).split())
 _PATTERNS = {name: expression(source, TABLE) for name, source in TABLE["patterns"].items()}
 _PARTICLES, _TITLES = (frozenset(_WORDS[name].split()) for name in ("particles", "titles"))
 _FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
-_TOKEN = re.compile(rf"[{UNSPACED}]|\d+|[^\W\d_{UNSPACED}]+")
+_TOKEN = script_pattern(rf"{UNIT}|\p{{Nd}}+|[[{LETTER}]--[\p{{Nd}}_{UNSPACED}]]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +241,8 @@ class Row:
         letters: The letters and digits of ``plain``, in one case.
         begins: Where each word begins in ``letters``, and the end.
         places: Where each word begins in ``plain``.
+        starts: Where a word may begin: also behind the particles in front of it.
+        ends: Where a word may end: also before the particles behind it.
     """
 
     plain: str
@@ -231,6 +250,8 @@ class Row:
     letters: str
     begins: tuple[int, ...]
     places: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: frozenset[int]
 
     def at(self, place: int) -> int:
         """Return the place in ``plain`` of a letter."""
@@ -250,11 +271,46 @@ def row_of(text: str) -> Row:
     tokens = list(_TOKEN.finditer(plain))
     words = [token.group().lower() for token in tokens]
     begins = tuple(accumulate(map(len, words), initial=0))
-    return Row(plain, origin, "".join(words), begins, tuple(token.start() for token in tokens))
+    # Particles are written as one word with a name.
+    starts, ends = {*begins[:-1]}, {*begins[1:]}
+    for word, begin in zip(words, begins, strict=False):
+        for before, behind in _attached(word):
+            starts.add(begin + before)
+            ends.add(begin + len(word) - behind)
+    return Row(
+        plain=plain,
+        origin=origin,
+        letters="".join(words),
+        begins=begins,
+        places=tuple(token.start() for token in tokens),
+        starts=tuple(sorted(starts)),
+        ends=frozenset(ends),
+    )
+
+
+_AFFIXES = [
+    (
+        script_pattern(rf"\p{{{row['script']}}}+"),
+        *(expression(row.get(side, "(?!)"), TABLE) for side in ("before", "behind")),
+        row["least"],
+    )
+    for row in TABLE["affix"]
+]
+
+
+def _attached(word: str) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of letters in front of and behind a word that may be particles."""
+    if word.isascii():
+        return
+    for script, before, behind, least in _AFFIXES:
+        if script.match(word):
+            cuts = range(1, len(word) - least + 1)
+            yield from ((n, 0) for n in cuts if before.fullmatch(word, 0, n))
+            yield from ((0, n) for n in cuts if behind.fullmatch(word, len(word) - n))
 
 
 # The texts required before, at and behind a spelling, by its check.
-_CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
+_CONTEXTS = defaultdict[str, list[list[regex.Pattern[str]]]](list)
 for _row in TABLE["context"]:
     _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
     _CONTEXTS[_row["check"]].append([expression(part, TABLE) for part in _parts])
@@ -278,14 +334,14 @@ class Spelling:
     letters: str
     begins: frozenset[int]
     check: str = ""
-    number: re.Pattern[str] | None = None
+    number: regex.Pattern[str] | None = None
 
     def stands(self, row: Row, start: int) -> bool:
         """Say whether a row that holds these letters holds them as written words."""
         end = start + len(self.letters)
         first, last = row.at(start), row.at(end - 1) + 1
         # 1. It ends where a word ends.
-        if row.begins[bisect_left(row.begins, end)] != end:
+        if end not in row.ends:
             return False
         # 2. The conditions of the table and of the parts of a number.
         if self.number:
@@ -309,7 +365,7 @@ class Spelling:
 _NUMBER = 7  # digits that hardly occur by chance, with any signs between them
 
 
-def _parted(row: Row, loose: bool) -> re.Pattern[str]:
+def _parted(row: Row, loose: bool) -> regex.Pattern[str]:
     """The ways to part a number: as listed, as thousands are, six digits in groups of a size."""
     if loose or len(row.letters) >= _NUMBER:
         return _PATTERNS["loose"]
@@ -323,7 +379,7 @@ def _parted(row: Row, loose: bool) -> re.Pattern[str]:
     for size, sign in ((3, thousands), (2, f"{dash}?"))[: 1 + (len(row.letters) == 6)]:
         way = sign.join(re.split(rf"(?<=\d)(?=(?:\d{{{size}}})+$)", row.letters))
         ways += [way] if re.fullmatch(way, listed) else []
-    return re.compile("|".join(ways))
+    return regex.compile("|".join(ways))
 
 
 def _national(written: str, home: str | None = None) -> tuple[str, str]:
@@ -508,6 +564,8 @@ _TEXTS: dict[str, Callable[[str], Iterable[str]]] = {
     "titled": _of_name(PersonName.families),
     "genitive": _of_name(PersonName.genitives),
     "listed": lambda text: [text],
+    "article": lambda text: [f"\u0644\u0644{text[2:]}"] if text[:2] == "\u0627\u0644" else [],
+    "ending": lambda text: [text[:-1]] if text[-1:] == "\u0bcd" else [],
     "name": _of_name(PersonName.orders),
     "date": lambda text: (f"{day:{order}}" for day in days_of(text) for order in _ORDERS),
     "phone": _dialled,

@@ -15,6 +15,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import regex
+
 from ragwitness.core.quotes import shown
 
 # Tables of words and rules: TOML files beside the code.
@@ -25,19 +27,55 @@ def read_table(name: str) -> dict[str, Any]:
     return tomllib.loads(files("ragwitness.text").joinpath(name).read_text(encoding="utf-8"))
 
 
-def expression(source: str, table: dict[str, Any]) -> re.Pattern[str]:
+def expression(source: str, table: dict[str, Any]) -> regex.Pattern[str]:
     """Return a regular expression of a table, with its names in capitals replaced."""
     for name, value in table["expressions"].items():
         source = source.replace(name, value)
-    return re.compile(source)
+    return regex.compile(source)
 
 
-# Tokens.
+# Letters, words and sentences of every script (docs/design/dependencies.md: regex).
+#
+# A letter or figure is of the Unicode categories L, M and N: a vowel sign parts no word. Where
+# words are written without spaces, each written unit stands alone: a sign with its marks, and the
+# vowels that are written in front of it or behind it. Such units need no dictionary, and a stretch
+# of text has the same ones in every context, so that an answer is read as its document is.
 
-SIGNS = "\u0900-\u0963\u0966-\u0dff\u1000-\u109f"
-"""Letters of India and Burma with their vowel signs, as a regular expression's set."""
+LETTER = r"\p{L}\p{M}\p{N}_"
+"""Letters, marks and figures, as a regular expression's set."""
+UNSPACED = (
+    r"[[\p{Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{Yi}\p{Tibetan}\p{LB=SA}]"
+    r"&&[\p{L}\p{M}\p{Nl}]]"
+)
+"""Scripts written without spaces, as a regular expression's set: each unit is a word."""
+_SPACE = r"\s\x1c-\x1f"  # as ``str.split`` has it
+SENTENCE_END = r"\p{STerm}"
+"""Signs that end a sentence, as a regular expression's set."""
 
-WORD_RUN = re.compile(rf"(?:\w|[{SIGNS}])+")
+
+def script_pattern(source: str, flags: int = 0) -> regex.Pattern[str]:
+    """Return a regular expression that holds sets of Unicode properties."""
+    return regex.compile(source, regex.V1 | flags)
+
+
+# A consonant below another (Khmer, Burmese) or a vowel behind it (Thai, Lao) is part of its unit.
+UNIT = (
+    rf"(?={UNSPACED})\p{{Logical_Order_Exception}}*(?:\X(?<=\p{{InSC=Invisible_Stacker}}))*\X"
+    r"(?:[\u0e30\u0e32\u0e45\u0eb0\u0eb2\p{M}]|[\u1000-\u1021](?=\u103a))*"
+)
+"""One written unit of an unspaced script, as a regular expression."""
+_UNSPACED = script_pattern(UNSPACED)
+# Signs between units belong to the one before them; opening brackets and quotation marks do not.
+_WORD = script_pattern(
+    rf"[\p{{Ps}}\p{{Pi}}]*{UNIT}[\p{{P}}--[\p{{Ps}}\p{{Pi}}_]]*|[^{_SPACE}{UNSPACED}]+|[^{_SPACE}]"
+)
+_DENSE = script_pattern(rf"{UNIT}|[[{LETTER}]--{UNSPACED}]+")
+_CORE = script_pattern(rf"[{LETTER}](?:.*[{LETTER}])?", regex.DOTALL)
+_LETTERS = script_pattern(r"[\p{L}\p{M}\u200c\u200d]+")
+WORD_RUN = script_pattern(rf"[{LETTER}]+")
+_TABLE = read_table("words.toml")
+STOP_WORDS = frozenset(_TABLE["function"].split())
+"""Function words; too predictable to tell a member from a non-member."""
 
 
 def word_tokens(text: str) -> list[str]:
@@ -50,18 +88,6 @@ def plain_tokens(text: str) -> list[str]:
     return WORD_RUN.findall(text.casefold())
 
 
-UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-"""Scripts written without spaces, as a regular expression's set: each character is a word."""
-
-_UNSPACED = re.compile(f"[{UNSPACED}]")
-_WORD = re.compile(rf"[{UNSPACED}]|[^\s{UNSPACED}]+")
-_DENSE = re.compile(rf"[{UNSPACED}]|(?:[^\W{UNSPACED}]|[{SIGNS}])+")
-_CORE = re.compile(r"\w(?:.*\w)?", re.DOTALL)
-_TABLE = read_table("words.toml")
-STOP_WORDS = frozenset(_TABLE["function"].split())
-"""Function words; too predictable to tell a member from a non-member."""
-
-
 class Word(NamedTuple):
     """A word and its character range ``text[start:end]``."""
 
@@ -71,8 +97,51 @@ class Word(NamedTuple):
 
 
 def split_words(text: str) -> list[Word]:
-    """Split at white space; characters of unspaced scripts stand alone."""
+    """Split at white space; units of unspaced scripts stand alone, with the signs behind them."""
     return [Word(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
+
+
+def spoken_words(text: str) -> list[Word]:
+    """Return the words that hold a letter or figure: no sign that stands alone."""
+    return [word for word in split_words(text) if core(word.text)]
+
+
+def in_word(text: str) -> bool:
+    """Whether a text begins with a letter, a mark or a figure."""
+    return _CORE.match(text) is not None
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a word is of a script that is written without spaces."""
+    return _UNSPACED.search(word) is not None
+
+
+def all_letters(word: str) -> bool:
+    """Whether a word holds letters and their marks alone."""
+    return _LETTERS.fullmatch(word) is not None
+
+
+# Marks that a reader does not see, and ligatures of a typesetter.
+_MADE = script_pattern(r"[\ufb00-\ufb06\ufb13-\ufb17\ufb50-\ufdfb\ufe70-\ufefc]")
+_HIDDEN = script_pattern(
+    r"\u00ad\s*|[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+)
+_CUT = script_pattern(
+    r"(?<=\p{L}\p{M}*)[-\u2010][ \t]*\r?\n[ \t]*(?=[\p{Ll}\p{Lo}])"
+    r"(?!(?:and|und|or|oder|et|ou|y|e|en|of)\b)"
+)
+
+
+def as_read(text: str) -> str:
+    """Return a text as its reader sees it, of which a copy elsewhere may be stored otherwise.
+
+    Letters are composed (NFC), ligatures are letters, soft hyphens and other unseen marks are left
+    out, and a word that is cut at the end of a line is whole.
+    """
+    if not text.isascii():
+        text = _MADE.sub(lambda sign: unicodedata.normalize("NFKC", sign[0]), text)
+        text = unicodedata.normalize("NFC", _HIDDEN.sub("", text))
+    return _CUT.sub("", text)
 
 
 def core(word: str) -> str:
@@ -82,7 +151,7 @@ def core(word: str) -> str:
 
 
 def dense_tokens(text: str) -> list[str]:
-    """Words without regard to case; each character of an unspaced script alone."""
+    """Words without regard to case; each unit of an unspaced script alone."""
     return _DENSE.findall(text.casefold())
 
 
@@ -192,8 +261,17 @@ TABLE = read_table("canonical.toml")
 # "LATIN SMALL LETTER O WITH STROKE", "LATIN LETTER SMALL CAPITAL A": the letter is in the name.
 _LATIN = re.compile(r"LATIN .*?\b([A-Z])(?: WITH .*)?")
 _ALPHABETS = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN")  # whose letters pass for others
-_UNIT = "\u03bc"  # "\u03bcg" is not "mg"
+_MICRO = "\u03bc"  # "\u03bcg" is not "mg"
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+# Accents and the points of Arabic and Hebrew, which writers leave out; a vowel sign is a letter.
+_POINTS = (
+    r"\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    r"\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
+)
+_OPTIONAL = script_pattern(rf"[\u00ad{_POINTS}]+")
+_LEFT_OUT = script_pattern(
+    rf"[[[\p{{M}}&&\p{{Script=Inherited}}]--[\u3099\u309a\p{{VS}}]]{_POINTS}]+"
+)
 _TAGS = 0xE0000  # where Unicode has ASCII a second time, invisible
 
 
@@ -206,6 +284,11 @@ def unseen(char: str) -> bool:
     )
 
 
+def without_points(word: str) -> str:
+    """Return a word without soft hyphens and the points of Arabic and Hebrew."""
+    return word if word.isascii() else _OPTIONAL.sub("", word)
+
+
 @cache
 def _letter(char: str) -> str:
     """The plain letter, digit or space of a character; "" if it is invisible."""
@@ -213,9 +296,14 @@ def _letter(char: str) -> str:
         return " "
     if 0x20 <= ord(char) - _TAGS < 0x7F:
         return chr(ord(char) - _TAGS)
-    signs = unicodedata.normalize("NFKD", char)
-    visible = (c for c in signs if not unicodedata.combining(c) and not unseen(c))
+    signs = _LEFT_OUT.sub("", unicodedata.normalize("NFKD", char))
+    visible = (c for c in signs if not unseen(c))
     return unicodedata.normalize("NFC", "".join(map(_like, visible)))
+
+
+def _syllable(written: str) -> str:
+    """A letter with its marks, composed or apart."""
+    return "".join(map(_letter, unicodedata.normalize("NFC", written)))
 
 
 def _like(char: str) -> str:
@@ -225,7 +313,7 @@ def _like(char: str) -> str:
     if len(folded := char.casefold()) > 1:  # sharp s
         return folded
     name = unicodedata.name(char, "")
-    if name.split(" ", 1)[0] not in _ALPHABETS or char.lower() == _UNIT:
+    if name.split(" ", 1)[0] not in _ALPHABETS or char.lower() == _MICRO:
         return char
     # Letters that look alike in one case are one in both.
     latin = _LATIN.fullmatch(name)
@@ -282,7 +370,7 @@ _READ: dict[str, Callable[[str], str]] = {
     "entity": partial(_settled, html.unescape),
     "escape": _escape,
     "percent": partial(_settled, unquote),
-    "jamo": lambda written: unicodedata.normalize("NFC", written),
+    "syllable": _syllable,
     "letter": _letter,
     "code": _code,
 }
@@ -298,10 +386,10 @@ _PASSES = tuple(
     )
     for name in dict.fromkeys(rule["pass"] for rule in TABLE["rule"])
 )
-_MARKED = re.compile(r"[^\t\n\r -~]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}")
+_MARKED = re.compile(r"[^\t\n\r -~]|-[\n\r]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}")
 
 
-def _plain(match: re.Match[str]) -> str:
+def _plain(match: regex.Match[str]) -> str:
     name = match.lastgroup or ""
     return _READ[name](match[0]) if name in _READ else _PLAIN[name]
 

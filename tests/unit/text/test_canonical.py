@@ -43,7 +43,7 @@ def test_a_place_is_that_of_what_a_reader_sees() -> None:
     [
         ("\u0412\u041e\u041b\u041a\u041e\u0412", "\u0412\u043e\u043b\u043a\u043e\u0432"),
         ("\u039d\u0399\u039a\u039f\u03a3", "\u039d\u03af\u03ba\u03bf\u03c2"),
-        (unicodedata.normalize("NFD", "\ud55c\uad6d\uc5b4 \u304c"), "\ud55c\uad6d\uc5b4 \u304b"),
+        (unicodedata.normalize("NFD", "\ud55c\uad6d\uc5b4 \u304c"), "\ud55c\uad6d\uc5b4 \u304c"),
         ("GROSS", "Gro\u00df"),
         ("line\r\n" + base64.encodebytes(b"Tom Baker saw the doctor " * 5).decode(),
          "line\r\n" + "Tom Baker saw the doctor " * 5 + "\n"),

@@ -442,3 +442,25 @@ def test_a_group_is_read_from_its_field_and_a_row_without_one_is_named(tmp_path:
     assert [(one.id, one.group) for one in loaded.documents] == [("a", "Ann")]
     with pytest.raises(InputError, match="no column 'author'"):
         load_documents(table, group_field="author")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "sep=;\r\nid;text\r\n1;one\r\n2;two\r\n",
+        "id,text\r1,one\r2,two\r",
+        "id|text\n1|one\n2|two\n",
+        "id\ttext\n1\tone\n2\ttwo\n",
+        '"no, or, not, at";"text"\na;one\nb;two\n',
+    ],
+)
+def test_a_table_as_other_programs_write_it(tmp_path: Path, table: str) -> None:
+    file = tmp_path / "t.csv"
+    file.write_bytes(table.encode())
+    assert [d.text for d in load_documents(file).documents] == ["one", "two"]
+
+
+def test_a_backslash_before_quotation_marks_of_a_cell(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text('id,text\n1,"C:\\"\n2,"says \\"no\\", he"\n3,"a""b"\n')
+    assert [d.text for d in load_documents(file).documents] == ["C:\\", 'says "no", he', 'a"b']

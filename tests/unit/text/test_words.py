@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwitness.text.words import core, passages, split_words, telling_tokens
+from ragwitness.text.words import (
+    all_letters,
+    as_read,
+    core,
+    passages,
+    split_words,
+    telling_tokens,
+)
 
 
 @given(st.text(max_size=200))
@@ -47,3 +54,25 @@ def test_characters_that_are_words_tell_in_pairs() -> None:
         "了",
         "ok",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("\u4ed6\u8bf4\uff1a\u201c\u597d\u3002\u201d", 3),  # signs belong to the unit before them
+        ("\u0e40\u0e01\u0e48\u0e32\u0e19\u0e49\u0e33", 2),  # Thai: a vowel in front and one behind
+        ("\u1781\u17d2\u1789\u17bb\u17c6", 1),  # Khmer: a consonant below another
+        ("\u1019\u103c\u1014\u103a\u1019\u102c", 2),  # Burmese: a closed syllable
+        ("\u0928\u0926\u0940\u0964 \u0936\u0930\u094d\u092e\u093e", 2),  # Hindi
+    ],
+)
+def test_units_of_scripts(text: str, units: int) -> None:
+    words = split_words(text)
+    assert len(words) == units
+    assert all(all_letters(core(word.text)) for word in words)
+
+
+def test_a_text_as_it_is_read() -> None:
+    written = "co\u00adoper-\nate \ufb01ne e\u0301\u200b Haus-\nund Hof Nord-\nS\u00fcd"
+    assert as_read(written) == "cooperate fine \u00e9 Haus-\nund Hof Nord-\nS\u00fcd"
+    assert as_read("plain - \ntext") == "plain - \ntext"

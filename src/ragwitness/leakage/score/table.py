@@ -17,7 +17,7 @@ from ragwitness.leakage.score import hits, paper
 from ragwitness.leakage.score.hits import HALF, PASSAGE, Finder, LeakHits, LeakReference
 from ragwitness.stats.evaluation import Rate, less, mean_rate, share_of, share_rate
 from ragwitness.text.secrets import Secret, distinct
-from ragwitness.text.words import Word, canonical_text, core, split_words
+from ragwitness.text.words import Word, canonical_text, core, spoken_words
 
 _LENGTHS = (10, 20)  # tokens of a run: SAGE and Zeng et al.
 _SHARES = (0.5, 0.9)  # of a record's tokens
@@ -161,7 +161,7 @@ def _strip_prompt_echo(transcripts: Sequence[Transcript]) -> list[Transcript]:
 
 
 def _plain_words(text: str) -> tuple[list[str], list[Word]]:
-    spans = [word for word in split_words(text) if core(word.text)]
+    spans = spoken_words(text)
     return [core(word.text).casefold() for word in spans], spans
 
 

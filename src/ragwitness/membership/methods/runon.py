@@ -46,7 +46,17 @@ from ragwitness.membership.windows import Elsewhere
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.replies import plain_word, shape_of
 from ragwitness.text.sample import load_sample
-from ragwitness.text.words import STOP_WORDS, Word, core, split_words
+from ragwitness.text.words import (
+    SENTENCE_END,
+    STOP_WORDS,
+    Word,
+    as_read,
+    core,
+    is_unspaced,
+    script_pattern,
+    split_words,
+    spoken_words,
+)
 
 # Parameters.
 
@@ -127,13 +137,13 @@ class Background:
     def __init__(self, documents: Iterable[Document] = ()) -> None:
         documents = list(documents)
         texts = sorted({document.text for document in documents})
-        self.shared = Elsewhere.among(documents)
+        self.shared = Elsewhere.among(documents, split=spoken_words)
         self.digest = hashlib.sha256("\x00".join(texts).encode()).hexdigest()[:16]
         self._documents = len(texts)
         self._holding: Counter[str] = Counter()
         self._alike: defaultdict[tuple[bool, int | str], set[str]] = defaultdict(set)
         for text in texts:
-            stems = [stem for word in split_words(text) if (stem := core(word.text))]
+            stems = [core(word.text) for word in spoken_words(as_read(text))]
             self._holding.update({plain_word(stem) for stem in stems})
             for stem in stems:
                 if (shape := shape_of(stem)) is not None:
@@ -153,9 +163,8 @@ class Background:
 
 # Places: runs of words of the document behind which rare words follow.
 
-_ENDS = re.compile(r"[.?!:;\u3002\uff01\uff1f]")
-_CLOSED = re.compile(r"\W$")
-_QUOTES = re.compile('["\u201c\u201d\u00ab\u00bb{}]')
+_ENDS = script_pattern(rf"[{SENTENCE_END}:;\uff1a\uff1b]")
+_QUOTES = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c-\u300f{}]')
 _WEIGHTS = (1.0, 0.5, 0.25)  # of the words behind a run: the first must be said for the next
 
 
@@ -197,7 +206,8 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
         config: Lengths and number.
         background: Of the audit's documents.
     """
-    words = [word for word in split_words(text) if core(word.text)]
+    text = as_read(text)
+    words = spoken_words(text)
     keys = [plain_word(core(word.text)) for word in words]
     counts = Counter(keys)
     length = config.lead + 1 + config.tail
@@ -270,7 +280,12 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
 def _usable(text: str, words: Sequence[Word], start: int, end: int) -> bool:
     """Whether a run ends within a phrase, holds no quotation marks and is one paragraph."""
     run = text[words[start].start : words[end].end]
-    return not (_CLOSED.search(words[end - 1].text) or _QUOTES.search(run) or "\n\n" in run)
+    last, behind = words[end - 1], words[end]
+    between = text[last.end : behind.start]
+    # A sign between them, or a blank where a script has none within a phrase, ends the phrase.
+    within = last.text.endswith(core(last.text)) and not between.strip()
+    phrase = within and not (between and is_unspaced(last.text) and is_unspaced(behind.text))
+    return phrase and not _QUOTES.search(run) and "\n\n" not in run
 
 
 def _plain(text: str) -> str:

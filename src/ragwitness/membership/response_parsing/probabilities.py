@@ -30,7 +30,7 @@ from ragwitness.membership.response_parsing.replies import (
     spelt,
 )
 from ragwitness.text.replies import YesOrNo, plain_word, yes_or_no
-from ragwitness.text.words import Word, core, split_words
+from ragwitness.text.words import core, in_word, split_words, spoken_words
 
 _OPENERS = " \t\r\n\"'\u201c\u2018\u201e\u00ab([*`_>:\u2026"
 
@@ -133,7 +133,7 @@ def _fit(token: str, rest: str, opening: bool) -> tuple[str, str]:
         return ("begins", rest) if opening or not token else ("none", rest)
     if text.startswith(rest):
         after = text[len(rest) : len(rest) + 1]
-        return ("open" if not after else "none" if after.isalnum() else "closed"), ""
+        return ("open" if not after else "none" if in_word(after) else "closed"), ""
     return ("begins", rest[len(text) :]) if rest.startswith(text) else ("none", rest)
 
 
@@ -162,7 +162,7 @@ def _word_ends(following: Sequence[TokenLogprob]) -> float:
     if not following or math.isnan(following[0].logprob):
         return 1.0
     after = _listed(following[0]) or {following[0].token: math.exp(following[0].logprob)}
-    return max(0.0, 1.0 - sum(p for text, p in after.items() if text[:1].isalnum()))
+    return max(0.0, 1.0 - sum(p for text, p in after.items() if in_word(text[:1])))
 
 
 def token_at(tokens: Sequence[TokenLogprob], position: int) -> int:
@@ -208,7 +208,7 @@ def beyond(text: str, tail: Sequence[str], following: Sequence[str]) -> int | No
         None where it says ``tail`` nowhere.
     """
     # Words in a row that agree, behind each occurrence.
-    keys = [plain_word(word.text) for word in _words_of(text)]
+    keys = [plain_word(word.text) for word in spoken_words(text)]
     counts = [len([*takewhile(bool, map(eq, keys[end:], following))]) for end in _ends(keys, tail)]
     return max(counts, default=None)
 
@@ -225,7 +225,7 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
         word: The document's next word.
     """
     text = "".join(token.token for token in tokens)
-    words = _words_of(text)
+    words = spoken_words(text)
     probabilities = []
     for end in _ends([plain_word(w.text) for w in words], tail):
         last = words[end - 1]
@@ -234,10 +234,6 @@ def next_probability(tokens: Sequence[TokenLogprob], tail: Sequence[str], word: 
             probabilities.append(probability_at(tokens[token_at(tokens, position) :], word))
     readable = [p for p in probabilities if p != UNREAD]
     return max(readable, key=lambda p: p.low, default=UNREAD)
-
-
-def _words_of(text: str) -> list[Word]:
-    return [word for word in split_words(text) if core(word.text)]
 
 
 def _ends(keys: Sequence[str], tail: Sequence[str]) -> list[int]:
