@@ -30,7 +30,7 @@ QUESTIONS: Mapping[str, frozenset[str]] = {
         "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
         " template chunk-words defense originals prompt",
         "What is promised?": "epsilon delta delta-prime delta-star queries accounts"
-        " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries noise ledger",
+        " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries ledger",
         "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run",
         "Who can check it?": "seal runs-log timestamp",
         "How is the system reached?": "concurrency timeout retries key-env header host port",

@@ -164,6 +164,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
     run: RunPath = None
     reference_model: Annotated[
         Sequence[str] | None,
+        PathRole.ADDRESS,
         Opt(metavar="MODEL", shown="smollm2 where it can be had"),
         Only("single"),
     ] = None

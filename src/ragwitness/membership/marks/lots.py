@@ -20,7 +20,15 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document, Message, Role
 from ragwitness.models.base import ChatPrompt, LanguageModel
 from ragwitness.text.replies import shape_of
-from ragwitness.text.words import UNSPACED, Word, core, dense_tokens, language_of, split_words
+from ragwitness.text.words import (
+    UNSPACED,
+    Word,
+    core,
+    dense_tokens,
+    language_of,
+    script_pattern,
+    split_words,
+)
 
 LEFT = 10
 """Words before a lot that a question quotes; twice as many signs of a script without blanks."""
@@ -30,6 +38,7 @@ LEAST_LEFT = 5
 
 _REPEATED = 3  # words before a lot that an answer may repeat
 _APART = 12  # words around a lot that hold none of its alternatives
+_UNSPACED = script_pattern(UNSPACED)
 _BRACE = re.compile(r"[{}]")
 _BRACED = re.compile(r"\{[^{}]*\|")
 _BREAKS = re.compile('["\u201c\u201d\u201e\u00ab\u00bb{}]|\n[ \t]*\n')
@@ -96,7 +105,7 @@ def table() -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=16)
 def _language(text: str) -> str:
-    signs = len(re.findall(f"[{UNSPACED}]", text))
+    signs = len(_UNSPACED.findall(text))
     return "Chinese" if 2 * signs > len(text) else language_of(text) or "English"
 
 
@@ -242,7 +251,7 @@ def find_lots(
 
 def _span(text: str, at: int) -> int:
     """Return the number of words before a place that are quoted."""
-    return LEFT * (1 + bool(re.search(f"[{UNSPACED}]$", text[max(0, at - 2) : at].rstrip())))
+    return LEFT * (1 + bool(_UNSPACED.match(text[max(0, at - 2) : at].rstrip()[-1:])))
 
 
 def _quoted(text: str, words: Sequence[Word], end: int, start: int = 0) -> str:
@@ -271,7 +280,7 @@ def _lot_at(
     """Return the lot of a word; None where no other word can take its place."""
     stem = core(words[at].text)
     start = words[at].start + words[at].text.find(stem)
-    if re.fullmatch(f"[{UNSPACED}]", stem):  # each sign is a word, and words of two are listed
+    if _UNSPACED.fullmatch(stem):  # each sign is a word, and words of two are listed
         stem = text[start : start + 2]
     end = start + len(stem)
     # A quotation would end with the sentence, and a word in capitals has no equals.
