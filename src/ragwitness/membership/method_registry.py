@@ -44,11 +44,6 @@ _METHODS = "ragwitness.membership.methods"
 AUDITS = Registry(
     "audit",
     {
-        "joint": AuditListing(
-            "ragwitness.membership.joint:Joint",
-            "several kinds of questions about each document, and one score",
-            shows="asked in several ways, the system answered as if it could read its text",
-        ),
         "s-rag": AuditListing(
             f"{_METHODS}.srag:SRag",
             "next-word probabilities of the words that tell most",
@@ -85,6 +80,11 @@ AUDITS = Registry(
             f"{_METHODS}.passages:Passages",
             "the document's words in the passages that are shown",
             shows="the system retrieved passages that hold its own words in the same order",
+        ),
+        "joint": AuditListing(
+            "ragwitness.membership.joint:Joint",
+            "several kinds of questions about each document, and one score",
+            shows="asked in several ways, the system answered as if it could read its text",
         ),
     },
     group=GROUP,

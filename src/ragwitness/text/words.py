@@ -124,7 +124,7 @@ def all_letters(word: str) -> bool:
 # Marks that a reader does not see, and ligatures of a typesetter.
 _MADE = script_pattern(r"[\ufb00-\ufb06\ufb13-\ufb17\ufb50-\ufdfb\ufe70-\ufefc]")
 _HIDDEN = script_pattern(
-    r"\u00ad\s*|[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+    r"\u00ad(?:[ \t]*\r?\n\s*)?|[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 )
 _CUT = script_pattern(
     r"(?<=\p{L}\p{M}*)[-\u2010][ \t]*\r?\n[ \t]*(?=[\p{Ll}\p{Lo}])"

@@ -284,7 +284,7 @@ def test_few_words_do_without_a_shadow_system() -> None:
     assert (plain.learns, learning.learns) == (False, True)
     assert plain.describe()["features"] == "none: the score itself is ranked"
     assert learning.describe()["features"] == "counts, 10 intervals"
-    plan = AuditPlan((Document("d", _TEXT),), known_out=(Document("e", _TEXT + " Now."),))
+    plan = AuditPlan((Document("d", _TEXT),), known_out=(Document("e", "Quite another text."),))
     for audit, shadows in ((plain, 0), (learning, 200)):
         stages = PreparedAudit("http://x/v1", plan, "s-rag", audit.config).stages()
         assert sum(len(stages.documents.get(one, ())) for one in SHADOW_STAGES) == shadows
