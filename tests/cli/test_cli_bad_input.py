@@ -41,18 +41,6 @@ def test_unusable_document_files_are_named(command, tmp_path, content, says) -> 
     assert says in text
 
 
-@pytest.mark.parametrize(
-    ("name", "header"), [("old.csv", "id;text\rk;"), ("old.tsv", "text\rone\ttwo")]
-)
-def test_tables_whose_column_names_cannot_be_read_are_named(command, tmp_path, name, header):
-    path = tmp_path / name
-    path.write_bytes(header.encode() + b" three four five six seven eight nine ten\r")
-    code, text = command("audit", _NOBODY, "--documents", path, "--known-out", path)
-    assert code == 2
-    assert f"{name} has names of columns that cannot be read" in " ".join(text.split())
-    assert "next:" in text
-
-
 @pytest.mark.parametrize("by", ["command line", "file"])
 def test_a_run_folder_without_a_name_is_not_the_current_one(
     by, command, good, tmp_path, monkeypatch

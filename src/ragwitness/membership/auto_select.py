@@ -204,7 +204,9 @@ async def run_pilot(
 
     def watch(_document: Document, query: Query, answer: Answer) -> None:
         is_shown = query.prompt.startswith(_SHOWN.partition("{")[0])
-        examples[is_shown] = [*examples[is_shown], (query.prompt, answer.text)][:_EXAMPLES]
+        # The same ones at every start, in whatever order answers come.
+        pairs = {*examples[is_shown], (query.prompt, answer.text)}
+        examples[is_shown] = sorted(pairs)[:_EXAMPLES]
         if is_shown:
             declined.append(read_answer(answer).outcome is AnswerOutcome.DECLINED)
 

@@ -42,7 +42,7 @@ from ragwitness.membership.assumptions import (
     take_back,
 )
 from ragwitness.membership.blind_spots import blind_spots
-from ragwitness.membership.e_values import Guesser, Guesses, e_value, references_of, test_mean_pay
+from ragwitness.membership.e_values import Guesser, Guesses, e_value, test_mean_pay
 from ragwitness.membership.plan import (
     SHADOW_STAGES,
     AuditPlan,
@@ -624,6 +624,7 @@ async def run_audit(
             the calibration could be; then nothing was sent.
     """
     from ragwitness.membership.forecast import refuse_unscorable
+    from ragwitness.membership.references import references_of
     from ragwitness.runner.rate_limiter import RateLimiter
 
     started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()

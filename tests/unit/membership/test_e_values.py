@@ -17,15 +17,14 @@ from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership import e_values
 from ragwitness.membership.e_values import (
     CAP,
-    References,
     bets_on,
     e_benjamini_hochberg,
     next_words,
     pay,
-    word_nats,
 )
 from ragwitness.membership.methods.runon import Runon, RunonConfig
 from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.references import References, word_nats
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json
 from ragwitness.membership.results.odds import OddsScale, rarity
 from ragwitness.membership.run import run_audit

@@ -23,6 +23,7 @@ EVIL = "]]>[pay](https://evil.example)\"'&<\x00\x07\x85\u202e\ud800\uffff\U0001f
 # A condition of each grammar; what is met by the stored example, and what never is.
 ASKED = {
     "audit": ("in", "in:100%"),
+    "marks": ("in", "in:100%"),
     "collection": ("in", "inconclusive"),
     "leak": ("repeat records 10 > 0", "repeat records 10 > 99"),
     "comparison": ("repeat records > 0", "repeat records > 99"),
