@@ -175,7 +175,7 @@ def test_the_first_audit_by_clicks_alone(
     picture(page, "view-begin")
     # 2. Nothing given, then a PDF: each is told beside its question.
     press("Check")
-    assert "3 answers cannot be used" in page.inner_text("#wrong")
+    assert "2 answers cannot be used" in page.inner_text("#wrong")
     looks += accessible(page)
     page.get_by_label("Upload").first.set_input_files(files / "contract.pdf")
     press("Check")

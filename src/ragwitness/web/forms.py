@@ -170,7 +170,7 @@ _AUDIT = Task(
     verb=("audit",),
     start="Start the audit",
     questions=questions_of(
-        AuditTask, ("Documents", "System", "Method", "Caps", "Evidence"), needed=("known_out",)
+        AuditTask, ("Documents", "System", "Method", "Caps", "Evidence"), needed=("documents",)
     ),
     # `init` asks the same questions on a terminal: it checks, prices, and writes the file.
     looks=(
