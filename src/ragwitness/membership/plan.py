@@ -185,9 +185,9 @@ _VERSIONS = (
     "{} known-outside documents are versions of documents in question, and calibrate nothing: a"
     " system answers them from the version that it holds ({})."
 )
-_LEAST_VERSION = 0.5  # ROUGE-L F1 above which texts of one kind rarely are
+_LEAST_VERSION = 0.6  # ROUGE-L F1 above which texts of one kind rarely are
 _SHORTEST = 20  # words of a text that may be a version
-_FURTHER = 0.1  # how far versions are above that, or above any two known documents
+_FURTHER = 0.15  # how far versions are above that, or above any two known documents
 _NAMED = 3
 
 
