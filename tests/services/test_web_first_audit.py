@@ -184,7 +184,7 @@ def test_the_first_audit_by_clicks_alone(
     page.get_by_label("Upload").first.set_input_files(files / "My stories.jsonl")
     page.get_by_label("Upload").nth(1).set_input_files(files / "outside.jsonl")
     page.get_by_label("Address of the system").fill(f"http://127.0.0.1:{free_port()}/v1")
-    page.get_by_label("Cap on queries (optional)").fill("400")
+    page.get_by_label("Cap on queries (optional)").fill("700")
     press("Check")
     wait(page, "What happened")
     assert "Check that the server runs" in page.inner_text(".warnings")
@@ -203,7 +203,7 @@ def test_the_first_audit_by_clicks_alone(
     looks += accessible(page)
     picture(page, "view-check")
     before = gate.asked
-    assert before <= 120  # the check alone, with its pilots
+    assert before <= 200  # the check alone, with its pilots
     # 5. It starts at a system that says 429, and the page says so.
     gate.way = "busy"
     if page.locator("#yes").count():
@@ -237,11 +237,11 @@ def test_the_first_audit_by_clicks_alone(
     # Again is what was under way when it was stopped, and what the check and its pilots ask.
     again = [n for body, n in gate.answered.items() if body and n > 1]
     assert max(again, default=0) <= 3
-    assert len(again) <= 36
+    assert len(again) <= 110
     run = next((files / "ragwitness-runs").glob("My-stories-*"))
     result = json.loads((run / "result.json").read_bytes())
     assert len(result["documents"]) == 12
-    assert gate.asked - before <= result["summary"]["spent"]["queries"] <= 400
+    assert gate.asked - before <= result["summary"]["spent"]["queries"] <= 700
     print(
         f"axe-core: {looks} looks; {result['summary']['spent']['queries']} queries,"
         f" {len(again)} of them asked twice"
