@@ -88,7 +88,7 @@ class _Parser:
                 process.communicate()
 
 
-_PARSER = _Parser([sys.executable, "-m", "ragwitness.text.worker"])
+_PARSER = _Parser([sys.executable, "-P", "-m", "ragwitness.text.worker"])
 atexit.register(_PARSER.close)
 
 
@@ -115,7 +115,9 @@ def extract_apart(stream: BinaryIO, suffix: str, encoding: str | None, most: int
         raise UnreadableError(reply["why"], reply["hint"])
     if reply.get("late"):
         raise UnreadableError(f"takes more than {DEADLINE:g} s to be read", _SMALLER)
-    raise UnreadableError(f"cannot be read within {MEMORY // 1024**3} GiB of memory", _SMALLER)
+    gigabytes = MEMORY // 1024**3
+    why = f"ended its parser: a fault, or more than {gigabytes} GiB of memory"
+    raise UnreadableError(why, _SMALLER)
 
 
 def _reply(request: dict[str, Any]) -> dict[str, Any]:
