@@ -421,7 +421,9 @@ def _check_verdicts(case: PackCase) -> str:
     counts = {name: n for name, n in recomputed["summary"]["counts"].items() if name != "documents"}
     listed = ", ".join(f"{fmt.count(n)} {name}" for name, n in counts.items())
     total = fmt.count(len(recomputed["documents"]))
-    return f"{total} verdicts recomputed ({listed}), as the result says"
+    # No answer shows what a reference model guesses, so a signer may claim any guess.
+    word = "; the guesses of reference models are the signer's word" if guess else ""
+    return f"{total} verdicts recomputed ({listed}), as the result says{word}"
 
 
 def _sealed_guesses(

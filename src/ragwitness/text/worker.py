@@ -75,7 +75,7 @@ class _Parser:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 encoding="ascii",
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(_sources())},
             )
         return self._process
 
@@ -86,6 +86,12 @@ class _Parser:
             process.kill()
             with suppress(OSError):
                 process.communicate()
+
+
+def _sources() -> list[str]:
+    """Where the process finds this package: never the current folder, which may be a stranger's."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [str(Path(__file__).resolve().parents[2]), *filter(None, given)]
 
 
 _PARSER = _Parser([sys.executable, "-P", "-m", "ragwitness.text.worker"])

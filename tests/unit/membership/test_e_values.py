@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.bet import Bet
-from ragwitness.core.errors import CapabilityError, ModelError
+from ragwitness.core.errors import CapabilityError, ModelError, VerificationError
 from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership import e_values
 from ragwitness.membership.e_values import (
@@ -22,8 +22,11 @@ from ragwitness.membership.e_values import (
     next_words,
     pay,
 )
+from ragwitness.membership.evidence import _sealed_guesses
+from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods.runon import Runon, RunonConfig
 from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.prepared import PreparedAudit
 from ragwitness.membership.references import References, word_nats
 from ragwitness.membership.results.audit import RESULT_TYPE, from_json
 from ragwitness.membership.results.odds import OddsScale, rarity
@@ -354,3 +357,33 @@ def test_ranks_and_e_values_share_the_level_where_both_can_decide(references: Gu
     by = [v.by for v in result.verdicts if v.document in {document.id for document in held}]
     # One phrase alone, as of the shortest documents, decides nothing at half of the level.
     assert set(by) == {"ranks and odds", "ranks"}
+
+
+# A result's guesses, as a verifier takes them.
+
+
+def _sealed(guesses: list[list[float]], *, known: tuple[Bet, ...] = ()) -> Any:
+    plan = AuditPlan(documents=(Document("a", "t"),), references=("guessing",))
+    prepared = PreparedAudit("", plan, "runon", configure("runon"))
+    outcomes = {
+        "known outside": [Outcome(Document("k", "t"), Score(0.0, bets=known), 1, 1)],
+        "documents": [Outcome(Document("a", "t"), Score(1.0, bets=(_WON, Bet(0.5, 4))), 2, 2)],
+    }
+    return _sealed_guesses(prepared, outcomes, {"models": ["m"], "guesses": guesses})
+
+
+def test_a_verifier_gives_each_won_bet_its_own_guess_even_where_words_are_hidden() -> None:
+    hidden = Bet(0.5, 4, ("",) * 4)
+    outcomes, guess = _sealed([[1.0] * 4, [2.0] * 4], known=(hidden,))
+    models, guesses = guess([])
+    assert models == ("m",)
+    (own, lost), (known,) = (outcomes[s][0].score.bets for s in ("documents", "known outside"))
+    assert (guesses[known], guesses[own], lost.words) == ((1.0,) * 4, (2.0,) * 4, ())
+
+
+@pytest.mark.parametrize(
+    "guesses", [[], [[1.0] * 3], [[1.0, 1.0, 1.0, -1.0]]], ids=["missing", "short", "below nothing"]
+)
+def test_guesses_that_do_not_fit_the_bets_are_refused(guesses: list[list[float]]) -> None:
+    with pytest.raises(VerificationError, match="do not fit the won bets"):
+        _sealed(guesses)

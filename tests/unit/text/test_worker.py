@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,4 +49,21 @@ def test_a_file_that_keeps_or_ends_the_process_is_named(
     for _ in range(2):
         with pytest.raises(UnreadableError, match=why):
             extract_apart(io.BytesIO(_PAGE), ".html", None, 99)
+    parser.close()
+
+
+def test_the_process_takes_no_code_from_the_folder_of_the_documents(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    # As with ``python -m ragwitness`` in a stranger's folder, which stands first in the path.
+    trap = tmp_path / "sprung"
+    for name in ("lxml", "json", "resource", "zipfile"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(trap)!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    parser = worker._Parser(worker._PARSER.command)
+    monkeypatch.setattr(worker, "_PARSER", parser)
+    assert extract_apart(io.BytesIO(_PAGE), ".html", None, 99) == ("one\n\ntwo", "")
+    assert not trap.exists()
     parser.close()
