@@ -7,13 +7,70 @@ document and runs without it. ``experiments/attest/empirical.py`` writes one for
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.ranges import probability
-from ragwitness.stats.evaluation import Floor
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A lower bound on a privacy parameter.
+
+    Attributes:
+        value: The bound on epsilon, never below 0.
+        n: Number of guesses or scores behind it.
+        confidence: Probability with which the parameter is at least ``value``.
+        assumes: Assumption about the mechanism; empty where there is none.
+    """
+
+    value: float
+    n: int
+    confidence: float
+    assumes: str = ""
+
+
+def epsilon_one_run(correct: int, guesses: int, *, confidence: float = 0.95) -> Floor:
+    """Return epsilon from guesses about planted documents in one run (2305.08846, Thm. 5.2).
+
+    Each canary was planted by a fair coin; for some, the attack guesses its coin.
+    Under pure epsilon (delta = 0) the number of correct guesses is at most a binomial with
+    e^eps / (1 + e^eps); the largest epsilon that the count refutes is returned.
+
+    Args:
+        correct: Number of right guesses.
+        guesses: Number of guesses, fixed in advance; the attack may abstain on the rest.
+        confidence: Confidence of the bound.
+
+    Raises:
+        InputError: A count is outside its range.
+    """
+    if not 0 <= correct <= guesses or guesses < 1:
+        raise InputError(
+            f"One run needs 0 <= correct <= guesses and a guess, not {correct} and {guesses}."
+        )
+
+    from scipy.special import expit
+    from scipy.stats import binom
+
+    def refuted(epsilon: float) -> bool:
+        tail = float(binom.sf(correct - 1, guesses, float(expit(epsilon))))
+        return tail <= 1 - confidence
+
+    if not refuted(0.0):
+        return Floor(0.0, guesses, confidence)
+    low, high = 0.0, 1.0
+    # The p-value rises with epsilon: double until it is not refuted, then halve the bracket.
+    while refuted(high) and high < 700:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return Floor(low, guesses, confidence)
+
 
 Values = NDArray[np.float64]
 _CUTS = 512

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import epsilon_one_run
+from research.lower_bounds import epsilon_one_run
 
 
 def correct_guesses(scores, planted, guesses: int) -> int:

@@ -8,8 +8,7 @@ import pytest
 from ragwitness.privacy.bounds import classic_sigma, joint_budget
 from ragwitness.privacy.gaussian import epsilon_at, moments_epsilon, mu_of, renyi_epsilon, sigma_for
 from ragwitness.privacy.odometer import Odometer, Terms
-from ragwitness.stats.evaluation import epsilon_one_run
-from research.lower_bounds import epsilon_clopper_pearson
+from research.lower_bounds import epsilon_clopper_pearson, epsilon_one_run
 
 DELTA, SCALE, DIMENSION = 1e-6, 1024, 16
 
