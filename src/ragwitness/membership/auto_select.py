@@ -60,6 +60,7 @@ all hidden texts but one, which another document of the index may hold in part. 
 of five passes.
 """
 
+_QUESTIONS = 2  # of a kind about a pilot text, where the choice is made
 _EXAMPLES = 2  # questions of each side that are kept for the user
 _EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
@@ -239,6 +240,12 @@ async def run_pilot(
     return pilot
 
 
+def _brief(config: Any) -> Any:
+    """Return the configuration of a pilot: the first questions tell whether answers are read."""
+    asks = getattr(config, "asks", "")
+    return replace(config, **{asks: min(_QUESTIONS, getattr(config, asks))}) if asks else config
+
+
 # The choice.
 
 AUTO = "auto"
@@ -325,7 +332,9 @@ async def choose(
         nonlocal spent
         evidence = "the target shows the passages that it retrieves"
         if needs_pilot(audit):
-            pilot = await piloting(audit)
+            pilot = await piloting(
+                among(build_audit(method, proxy, _brief(config)), plan.every_document)
+            )
             spent, evidence = spent + pilot.queries, pilot.told
             if not pilot.possible:
                 evidence = f"{evidence}, so little may be found; it is asked all the same"
