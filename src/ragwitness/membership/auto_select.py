@@ -60,7 +60,8 @@ all hidden texts but one, which another document of the index may hold in part. 
 of five passes.
 """
 
-_QUESTIONS = 2  # of a kind about a pilot text, where the choice is made
+_QUESTIONS = 3  # of a kind about a pilot text, where the choice is made: each wording once
+_LOOK = 2  # questions that suffice for a document of which nothing is said, where pilots ran on
 _EXAMPLES = 2  # questions of each side that are kept for the user
 _EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
@@ -99,6 +100,14 @@ class Pilot:
         read = min(sum(s.value is not None for s in side) for side in (self.shown, self.hidden))
         allowed = range(2 if len(self.shown) > FIRST else 1)
         return read >= _NEEDED and any(self.standing_out(n) >= _NEEDED + n for n in allowed)
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the first questions made the target run on with every text that was shown."""
+        details = [score.details for score in self.shown]
+        return self.possible and all(
+            told.get("ran on", 0) > 0 and told["asked"] <= _LOOK for told in details
+        )
 
     @property
     def told(self) -> str:
@@ -336,6 +345,9 @@ async def choose(
                 among(build_audit(method, proxy, _brief(config)), plan.every_document)
             )
             spent, evidence = spent + pilot.queries, pilot.told
+            if pilot.runs_on and hasattr(config, "look"):
+                config = replace(config, look=_LOOK)
+                evidence += f"; where {_LOOK} questions bring nothing, no more are asked"
             if not pilot.possible:
                 evidence = f"{evidence}, so little may be found; it is asked all the same"
         many = "1 query" if queries == 1 else f"{queries:.3g} queries"
