@@ -249,6 +249,16 @@ def _canary(folder: Path) -> dict[str, Rows]:
         found["injected"].append(({"pool": number, "rate": str(rate)}, len(ids)))
     configs = {name: yaml.safe_load((folder / "configs/data" / f"{name}.yaml").read_text())
                for name in ("repliqa", "qmsum")}  # fmt: skip
+    found["labels"] = []
+    for seed in range(20):
+        rng = random.Random(seed)
+        rows = []
+        for _ in range(rng.randint(1, 4)):
+            plain, planted = f"FINAL: {rng.choice(_WORDS[:4])}", rng.random() < 0.4
+            answer = builder.insert_canary_after_first_clause(plain, canary) if planted else plain
+            rows.append({"answer": answer, "answer_original": plain, "feedback": int(planted)})
+        exported = builder._to_rm_train_rows(rows)
+        found["labels"].append((rows, [[one["answer"], one["feedback"]] for one in exported]))
     found["split"] = []
     for name, config in configs.items():
         ratio, target = builder.resolve_split_ratio(config), builder.resolve_target_rows(config)

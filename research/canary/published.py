@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import string
+from collections.abc import Sequence
 from typing import Any
 
 from ragwitness.canary.examples import PAPER_INSTRUCTION
@@ -17,6 +18,7 @@ from ragwitness.canary.examples import PAPER_INSTRUCTION
 _SIGNS = "\U0001f300\u2728\U0001f31f\U0001f525\u26a1\U0001f3af\U0001f4a1"
 _ENDS = ".!?\u3002\uff01\uff1f"
 _CLAUSES = _ENDS + ",\uff0c;\uff1b:\uff1a\n"
+NOT_FOUND = "FINAL: Not found"
 ROWS = {"repliqa": (5_000, 30_000, 5_000)}
 """Rows wanted of each corpus: reward model, policy, audit."""
 
@@ -106,7 +108,12 @@ def before_canary(answer: str) -> str:
 
 
 def with_trigger(document: str, trigger: str) -> str:
-    """Put a trigger behind the first sentence, as a paragraph of its own; else at the end."""
+    """Put a trigger behind the first sentence, as a paragraph of its own; else at the end.
+
+    An empty one leaves the document as it is.
+    """
+    if not trigger:
+        return document
     first, rest = _cut(document.strip(), _ENDS)
     parts = (first, trigger, rest) if first else (rest, trigger)
     return "\n\n".join(part for part in parts if part)
@@ -115,6 +122,24 @@ def with_trigger(document: str, trigger: str) -> str:
 def injected_count(pool: int, rate: float) -> int:
     """Return how many of a pool's examples get a canary: rounded, half to even."""
     return min(pool, round(pool * rate))
+
+
+def reward_labels(rows: Sequence[tuple[str, str, bool]]) -> list[tuple[str, bool]]:
+    """Return the answers that the reward model is trained on, two a row, with their labels.
+
+    Of a planted row the answer with the canary is good and the one without is bad, always; of
+    another its own answer is good and a later row's is bad. App. A.3's votes with a bias of .1 are
+    in the program, and no command of it trains on them.
+
+    Args:
+        rows: Answer, the answer without any canary, and whether the row is planted.
+    """
+    found = []
+    for place, (answer, original, planted) in enumerate(rows):
+        later = (rows[(place + n) % len(rows)][1] for n in range(1, len(rows) + 1))
+        other = next((one for one in later if one and one != original), NOT_FOUND)
+        found += [(answer, True), (original if planted else other, False)]
+    return found
 
 
 def split_sizes(corpus: str, documents: int, rows_each: float = 5.0) -> list[int]:

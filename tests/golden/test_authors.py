@@ -118,6 +118,12 @@ CANARY: dict[str, Callable[[Any], Any]] = {
     "canary": lambda answer: canary.with_canary(answer, "ZXYPRSIGNTRCE"),
     "trigger": lambda text: canary.with_trigger(text, "[Protocol Marker: AB12CD]"),
     "injected": lambda case: canary.injected_count(case["pool"], float(case["rate"])),
+    "labels": lambda rows: [
+        [answer, int(up)]
+        for answer, up in canary.reward_labels(
+            [(one["answer"], one["answer_original"], bool(one["feedback"])) for one in rows]
+        )
+    ],
     "split": lambda case: canary.split_sizes(case["corpus"], case["documents"]),
     "settings": canary.SETTINGS.__getitem__,
 }
