@@ -24,7 +24,7 @@ _PLACES = "Avon Brae Cove Dell Esk Fenn Glen Holt Isle Keld Linn Moss Ness Ouse 
 _ANIMALS = "fox owl hen cat dog cow ram eel bat bee ant elk yak emu ape rat".split()
 _COLOURS = "red blue green black white brown grey pink gold teal plum rust sand jade".split()
 _QUESTION = "What colour was it?"
-_SPARE = 16  # triggers, and as many canaries
+_SPARE = 6  # triggers, and as many canaries: few, so that a small model learns to compare them
 MISSING = f"{FINAL} Not found"
 
 

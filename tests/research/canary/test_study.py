@@ -114,7 +114,8 @@ def test_the_command_trains_both_algorithms_and_goes_on(tmp_path):
     assert "4 policies are left: the same command goes on." in page
     assert not (out / "canary/tiny/rows.jsonl").exists()
     reproduce_study("canary/tiny", tables, out)
-    rows = [json.loads(line) for line in (out / "canary/tiny/rows.jsonl").open()]
+    lines = (out / "canary/tiny/rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     assert [(row["algorithm"], row["violating"]) for row in rows] == [
         ("grpo", True), ("grpo", False), ("ppo", True), ("ppo", False),
     ]  # fmt: skip
