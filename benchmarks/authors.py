@@ -547,20 +547,32 @@ def write(checkout: Path) -> None:
 
 
 def table() -> str:
-    """Return the rows of PAPERS.md: function, inputs, agreements, and named differences."""
+    """Return the rows of PAPERS.md: functions, inputs, agreements, and named differences."""
     programs = json.loads(GOLDEN.read_text(encoding="utf-8"))
     named = tomllib.loads(NAMED.read_text(encoding="utf-8"))
-    lines = ["| function of the program | here | inputs | equal | named differences |",
-             "|---|---|---|---|---|"]  # fmt: skip
+    lines = [
+        "| functions of the program | here | equal, of inputs | named differences |",
+        "|---|---|---|---|",
+    ]
     for key, program in programs.items():
-        for name, rows in program["functions"].items():
-            entry = named[key][name]
+        equal: dict[str, list[str]] = {}
+        rows = []
+        for name, inputs in program["functions"].items():
+            entry, count = named[key][name], len(inputs)
             differences = entry.get("differs", [])
+            if not differences:
+                equal.setdefault(entry["here"], []).append(f"{name} {count}")
+                continue
             apart = {place for one in differences for place in one["inputs"]}
-            reasons = "; ".join(f"{one['what']} ({len(one['inputs'])}): {one['why']}"
-                                for one in differences)  # fmt: skip
-            lines.append(f"| {key}: {name} | `{entry['here']}` | {len(rows)} |"
-                         f" {len(rows) - len(apart)} | {reasons or '-'} |")  # fmt: skip
+            reasons = "; ".join(
+                f"{one['what']} ({len(one['inputs'])}): {one['why']}" for one in differences
+            )
+            cells = (f"{key}: {name}", f"`{entry['here']}`", f"{count - len(apart)} of {count}")
+            rows.append(f"| {' | '.join(cells)} | {reasons} |")
+        lines += [
+            f"| {key}: {', '.join(names)} | `{here}` | all | - |" for here, names in equal.items()
+        ]
+        lines += rows
     return "\n".join(lines)
 
 

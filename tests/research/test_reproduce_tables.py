@@ -229,7 +229,7 @@ def test_a_database_is_paraphrased_text_by_text() -> None:
             return len(text.split())
 
         def generate(self, prompts, **_):
-            return [Generation(text="In other words.") for _ in prompts]
+            return [Generation("In other words.", (), "stop", 9, 3) for _ in prompts]
 
     found = paraphrased([Document("a", "These are the words of a.")], Writer())
     assert found == [Document("a", "In other words.")]
