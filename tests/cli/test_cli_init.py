@@ -25,7 +25,7 @@ def _write(path: Path, texts: list[str]) -> Path:
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    texts = [" ".join(one.text.split()[:50]) for one in load_sample()[::9]]
+    texts = [one.text for one in load_sample()[::9]]
     _write(tmp_path / "corpus.jsonl", texts[:20])
     _write(tmp_path / "mine.jsonl", texts[:3])
     _write(tmp_path / "known.jsonl", texts[30:70])
@@ -47,7 +47,7 @@ def test_it_writes_a_file_that_runs_as_it_stands(command, files: Path) -> None:
         "target": "lab:corpus.jsonl",
         "documents": "mine.jsonl",
         "known-out": "known.jsonl",
-        "method": "s-rag:few",
+        "method": "auto",
         "alpha": 0.05,
     }
     code, said = command("audit", "--config", "run.toml", "--dry-run")
