@@ -70,7 +70,7 @@ def init(
     # 1. Ask for every value that no option gives.
     answers: dict[str, Any] = dict(given)
     for name, question in _QUESTIONS.items():
-        if answers[name] is None:
+        if not answers[name]:
             answers[name] = _prompt(f"--{name.replace('_', '-')}", question, screen)
     task = AuditTask(**answers)
     # 2. The documents: can they be read, are they enough, are both sets of one kind?
