@@ -244,7 +244,8 @@ class Simulated:
         while more < 4 and draw.random() < (self.guess if more == 0 else 0.4):
             more += 1
         run = runs[2] if runs else ""
-        longer = quoted_from(self.texts, run, more) or run
+        holding = [text for text in self.texts if run in text] if more else []
+        longer = quoted_from(holding, run, more) or run
         return Known("run", longer, run, longer)
 
     async def close(self) -> None:
@@ -282,7 +283,7 @@ def row(name: str, documents: Sequence[Document]) -> str:
 
 def nulls(count: int, guess: float, documents: Sequence[Document]) -> None:
     """Print how often anything is called in where nothing is inside."""
-    texts = [one.text for one in documents]
+    texts = [" ".join(one.text.split()) for one in documents]
     accused = low = tested = 0
     began = time.process_time()
     for number in range(count):
