@@ -58,7 +58,6 @@ def init(
     from ragwitness.core.options import write_options
     from ragwitness.membership.assumptions import likeness
     from ragwitness.membership.auto_select import AUTO, choose, run_pilot
-    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.results import examination, forecast
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target
@@ -71,7 +70,7 @@ def init(
     # 1. Ask for every value that no option gives.
     answers: dict[str, Any] = dict(given)
     for name, question in _QUESTIONS.items():
-        if answers[name] is None:
+        if not answers[name]:
             answers[name] = _prompt(f"--{name.replace('_', '-')}", question, screen)
     task = AuditTask(**answers)
     # 2. The documents: can they be read, are they enough, are both sets of one kind?
@@ -108,7 +107,7 @@ def init(
             if json_out is not None:
                 write_json_file(json_out, {"tried": _pilot_rows(tried)})
             raise
-        chosen, config = choice.method, configure(choice.method)
+        chosen, config = choice.method, choice.config
         reason, spent = choice.why, choice.asked
     outlook = foresee(plan, {chosen: config}, order.proxy, budget, report.latency)
     leave(outlook)
@@ -119,8 +118,8 @@ def init(
         screen.print(line[:1].upper() + line[1:], markup=False)
     # 5. The file, and the next commands.
     relative = partial(_relative, out.resolve().parent)
-    options_of = dict(written(dataclasses.replace(task, method=chosen), relative))
-    write_options(out, options_of, "ragwitness init")
+    # A method that auto chose is chosen again by the audit, with settings that no name has.
+    write_options(out, dict(written(task, relative)), "ragwitness init")
     if json_out is not None:
         examined = examination.Examination(report, tuple(possible), {})
         checked = examination.RESULT_TYPE.dump(examined) | {

@@ -361,7 +361,7 @@ async def choose(
     for method, options in candidates:
         config = fitted_config(configure(method, options), seen.alternatives)
         audit = among(build_audit(method, proxy, config), plan.every_document)
-        use, unusable = await _use_of(audit, stages, seen, proxy)
+        use, unusable = await _use_of(audit, stages, seen, proxy, by_odds=bool(plan.references))
         queries = use.queries / stages.count
         if cap := not unusable and budget.passed(use + Use(spent)):
             unusable = (
@@ -398,20 +398,24 @@ async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel) -> None:
 
 
 async def _use_of(
-    audit: Audit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel
+    audit: Audit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel, *, by_odds: bool
 ) -> tuple[Use, str]:
-    """Return the cost of an audit, and why it cannot be used; empty if it can."""
+    """Return the cost of an audit, and why it cannot be used; empty if it can.
+
+    E-values (``by_odds``) decide without known documents, so these need no question.
+    """
     # 1. The target must give everything it requires.
     if missing := sorted(audit.requires - seen.capabilities):
         silent = f": {seen.silence}" if seen.silence and Capability.TEXT in missing else ""
         return Use(), f"the target does not give {', '.join(missing)}{silent}"
     # 2. It must have questions for most documents, tried on the first few of each kind.
     use = Use()
-    for documents in filter(None, stages.documents.values()):
+    for stage, documents in stages.documents.items():
         tried = documents[:_SAMPLE]
         outcomes, cost = await rehearse(audit, tried, proxy)
         read = sum(bool(outcome.queries) for outcome in outcomes)
-        if read < _READABLE * len(tried):
+        needed = stage == "documents" or not by_odds
+        if needed and read < _READABLE * len(tried):
             return Use(), f"it can ask about {read} of {len(tried)} documents tried"
         use += cost.of(len(documents))
     return use, ""
