@@ -64,6 +64,12 @@ def test_where_e_values_decide_alone_every_question_serves_them(plan) -> None:
     assert _chosen(one, _TEXT).method == "joint"  # forty known-outside documents rank one
 
 
+def test_known_documents_without_a_question_are_no_obstacle_to_e_values(plan) -> None:
+    numbers = tuple(Document(f"n{i}", f"{i} {i + 1} {i + 2}") for i in range(12))
+    unlike = AuditPlan(plan.documents, numbers, references=("smollm2",))
+    assert _chosen(unlike, _TEXT).method == "runon"
+
+
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
     turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
     monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
