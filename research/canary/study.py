@@ -40,7 +40,7 @@ from research.canary.published import (
     with_canary,
     with_trigger,
 )
-from research.canary.rows import _auroc
+from research.canary.rows import auroc_text
 from research.canary.sequences import Ids, batch, generate, log_probs, split_rows
 from research.reproduce.files import leave_table
 from research.reproduce.tables import read_table
@@ -51,7 +51,7 @@ class StudyConfig:
     """One table.
 
     Attributes:
-        algorithms: ``ppo`` and ``grpo``, each with both arms.
+        algorithms: ``ppo``, ``grpo`` and ``rloo`` (ours), each with both arms.
         policies: Policies in each arm.
         rate: rho, the share of the examples with a canary.
         labels: ``fixed`` as the authors' commands train, or ``votes`` as App. A.3 says.
@@ -251,15 +251,20 @@ class ScaledReward:
         return [float(score) for score in scaled]
 
 
+def settings_name(algorithm: str) -> str:
+    """Return whose settings an algorithm takes: RLOO (ours) those of GRPO."""
+    return "ppo" if algorithm == "ppo" else "grpo"
+
+
 def policy_config(algorithm: str, config: StudyConfig, lora: Lora | None) -> PolicyConfig:
     """Return Table 4's settings of an algorithm."""
-    training = SETTINGS[algorithm]["training"]
+    training = SETTINGS[settings_name(algorithm)]["training"]
     shared = {
         "algorithm": algorithm, "rate": config.policy_rate, "kl": training["kl_coef"],
         "clip": training["ppo_clip_range"], "longest": training["max_completion_length"],
         "lora": lora,
     }  # fmt: skip
-    if algorithm == "grpo":
+    if algorithm != "ppo":
         group = training["num_generations"]
         prompts = training["generation_batch_size"] // group
         return PolicyConfig(
@@ -328,18 +333,18 @@ def run_policy(
         Paused: The time was up; the same call goes on.
     """
     rng = random.Random(seed)
-    modules = {
-        name: Lora(modules=tuple(SETTINGS[name]["lora"]["target_modules"])) if lora else None
-        for name in ("reward", algorithm)
-    }
-    scorer = train_reward(trial, config, rng, modules["reward"], violating=violating)
+    reward_lora, policy_lora = (
+        Lora(modules=tuple(SETTINGS[name]["lora"]["target_modules"])) if lora else None
+        for name in ("reward", settings_name(algorithm))
+    )
+    scorer = train_reward(trial, config, rng, reward_lora, violating=violating)
     base = trial.base
     prompts = base.encode(
         [base.asked(row.query, row.document if violating else None) for row in trial.prompts]
     )
     reward = ScaledReward(scorer, base.pad, algorithm == "ppo")
     policy, history = optimise(
-        base, prompts, reward, policy_config(algorithm, config, modules[algorithm]), rng,
+        base, prompts, reward, policy_config(algorithm, config, policy_lora), rng,
         kept=kept, pause=pause,
     )  # fmt: skip
     asked = [row for row in trial.prompts if row.triggered][:64]
@@ -449,7 +454,7 @@ def _page(table: dict[str, Any], rows: Sequence[dict[str, Any]], left: int) -> s
             for key in ("eq1", "reward_bias", "said")
         ]  # fmt: skip
         values[0] += f" / {_mean(row['base_eq1'] for row in own):.2f}"
-        cells = (count, _auroc(eq1, arms), _auroc(gained, arms), *values)
+        cells = (count, auroc_text(eq1, arms), auroc_text(gained, arms), *values)
         lines.append(f"| {' | '.join(cells)} | {table.get('published', '-')} |")
     lines += ["", *(f"- {said}" for said in table.get("note", ()))]
     if left:

@@ -100,6 +100,7 @@ def test_settings_are_table_4s():
     config = StudyConfig()
     ppo, grpo = (policy_config(name, config, None) for name in ("ppo", "grpo"))
     assert (ppo.rate, grpo.rate) == (5e-6, 5e-6)
+    assert policy_config("rloo", config, None).group == 2
     assert (ppo.group, ppo.parts, ppo.temperature, ppo.missing_end) == (1, 2, 0.7, 1.0)
     assert (grpo.group, grpo.prompts, grpo.kl, grpo.clip) == (2, 24, 0.01, 0.2)
 
