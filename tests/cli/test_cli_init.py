@@ -55,6 +55,14 @@ def test_it_writes_a_file_that_runs_as_it_stands(command, files: Path) -> None:
     assert "Nothing was sent." in said
 
 
+def test_no_document_known_to_be_outside_is_needed(command, files: Path) -> None:
+    code, said = command("init", *_GIVEN[:4])
+    assert code == 0, said
+    written = tomllib.loads((files / "run.toml").read_text(encoding="utf-8"))
+    assert "known-out" not in written
+    assert command("audit", "--config", "run.toml", "--dry-run")[0] == 0
+
+
 def test_paths_hold_from_the_folder_of_the_file(command, files: Path) -> None:
     (files / "runs").mkdir()
     assert command("init", *_GIVEN, "--out", "runs/first.toml", "--method", "rag-mia")[0] == 0
@@ -86,7 +94,7 @@ def test_documents_of_another_kind_are_named(command, files: Path) -> None:
     ("arguments", "said"),
     [
         (("--documents", "mine.jsonl"), "--target is missing"),
-        (("--target", "lab:corpus.jsonl", "--documents", "mine.jsonl"), "--known-out is missing"),
+        (("--target", "lab:corpus.jsonl"), "--documents is missing"),
         ((*_GIVEN[:5], "mine.jsonl"), "known"),
         ((*_GIVEN[:3], "nowhere.jsonl", *_GIVEN[4:]), "nowhere.jsonl"),
         ((*_GIVEN, "--method", "armour"), "armour"),
