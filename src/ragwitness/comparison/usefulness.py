@@ -38,22 +38,20 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def rouge_l(answer: str, references: Sequence[str]) -> float:
-    """ROUGE-L F1, tokens of any script without regard to case, not stemmed."""
-    return _rouge_l(Vocabulary(), answer, references)
-
-
 def rouge_l_stemmed(answer: str, references: Sequence[str]) -> float:
     """ROUGE-L F1 as published: rouge-score's tokens, stemmed.
 
     Raises:
         MissingExtraError: NLTK is not installed.
     """
-    return _rouge_l(rouge_vocabulary(), answer, references)
+    return rouge_l(answer, references, rouge_vocabulary)
 
 
-def _rouge_l(vocabulary: Vocabulary, answer: str, references: Sequence[str]) -> float:
-    tokens = vocabulary.tokenize([answer, *references])
+def rouge_l(
+    answer: str, references: Sequence[str], vocabulary: Callable[[], Vocabulary] = Vocabulary
+) -> float:
+    """ROUGE-L F1; by default tokens of any script without regard to case, not stemmed."""
+    tokens = vocabulary().tokenize([answer, *references])
     first, others = tokens[0], [tokens[n] for n in range(1, len(tokens))]
 
     def f1(other: NDArray[np.int32]) -> float:

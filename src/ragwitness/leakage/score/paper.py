@@ -30,8 +30,7 @@ from ragwitness.text.secrets import CONTACTS
 from ragwitness.text.words import word_tokens
 
 _ROUGE_TOKENS = re.compile("[a-z0-9]+")
-_ASCII = re.ASCII | re.IGNORECASE
-_EMAIL = re.compile(r"\b[\w.%+-]+@[a-z\d.-]+\.[a-z|]{2,7}\b", _ASCII)
+_EMAIL = re.compile(r"\b[\w.%+-]+@[a-z\d.-]+\.[a-z|]{2,7}\b", re.ASCII | re.IGNORECASE)
 _PHONE = re.compile(r"\b\d{3}[-.]?\d{3}[-.]?\d{4}\b")
 
 
