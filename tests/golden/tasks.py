@@ -179,11 +179,18 @@ def same(value: Any, key: str = "") -> Any:
 # No longer computed: of evaluations; of canaries, a floor of epsilon, a forecast and half-planted
 # slots, none of which decided anything.
 _LEFT = {"paired", "benign"} | {"floor", "examples_needed", "slots_needed", "planted", "half"}
+# Of comparisons: containment of answers in whole words, and a measure that left with its option.
+_LEFT |= {"containment", "likeness in meaning"}
 
 
 def holds(found: Any, stored: Any) -> bool:
     """Whether a result says all that a stored one says; it may say more."""
     if isinstance(stored, dict):
+        # A run as published was one of eleven tokens; it is counted as the authors' program does,
+        # and says so in its definition.
+        if str(stored.get("definition")).startswith("run longer than"):
+            same_count = all(found[key] == stored[key] for key in ("name", "published", "key"))
+            return same_count and "the last not looked at" in found["definition"]
         return isinstance(found, dict) and all(
             key in found and holds(found[key], stored[key]) for key in stored if key not in _LEFT
         )
