@@ -227,7 +227,12 @@ TABLE["expressions"]["STREETS"] = "|".join(" ".join(_WORDS["streets"]).split())
 _PATTERNS = {name: expression(source, TABLE) for name, source in TABLE["patterns"].items()}
 _PARTICLES, _TITLES = (frozenset(_WORDS[name].split()) for name in ("particles", "titles"))
 _FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
-_TOKEN = script_pattern(rf"{UNIT}|\p{{Nd}}+|[[{LETTER}]--[\p{{Nd}}_{UNSPACED}]]+")
+# Where letters of another script join a word, it ends: an address or a foreign name in a sentence.
+# Latin letters stand for some Greek, Cyrillic and Armenian ones in the canonical form.
+_ALPHABETS = r"\p{Latin}\p{Greek}\p{Cyrillic}\p{Armenian}"
+_TOKEN = script_pattern(
+    rf"{UNIT}|\p{{Nd}}+|(?:[{_ALPHABETS}]\p{{M}}*)+|[[{LETTER}]--[\p{{Nd}}_{UNSPACED}{_ALPHABETS}]]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
