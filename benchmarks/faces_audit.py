@@ -1,4 +1,4 @@
-"""The main job and leaks in thirteen scripts: what ``auto`` and ``leak`` find, and what they wrongly take.
+"""The main job and leaks in thirteen scripts: what is found, and what is wrongly taken.
 
     PYTHONPATH=. python benchmarks/faces_audit.py [audit|leak] [--scripts NAME …]
 
@@ -104,7 +104,7 @@ def held(text: str) -> Held:
 
 
 class System:
-    """Retrieves the record that shares most rare pieces of five letters with a question, and says what it holds.
+    """Retrieves the record that shares most rare pieces of a question, and quotes it.
 
     Args:
         texts: The records.

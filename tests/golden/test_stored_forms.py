@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from ragwitness.core.types import READING
-
 from tests.golden import answering, tasks
 from tests.golden.tasks import INPUTS, RUNS, STORED, TABLES, TASKS, WHERE, done, same
 
