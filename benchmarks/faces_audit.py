@@ -4,7 +4,7 @@
 
 The records are made up of words and sentences of ``faces_audit.toml``: all different, all of one
 kind. *audit*: 12 records that a system holds and 12 others are asked about by ``--method auto``
-without a reference model, with 60 others that are known to be outside. The system is a stand-in
+without a reference model, with 40 others that are known to be outside. The system is a stand-in
 without a model: it retrieves by letters and says the whole sentence that a question quotes.
 *leak*: 24 records, each with an e-mail address, a telephone number and a listed name beside its
 letters; the answers say those of 12 records in other sentences. Wrongly taken is any other.
@@ -35,7 +35,7 @@ SCRIPTS = {
     ]
 }
 HELD = OTHERS = 12
-KNOWN_OUT = 60
+KNOWN_OUT = 40
 
 
 def person(script: dict[str, Any], draw: random.Random) -> str:
@@ -46,7 +46,7 @@ def person(script: dict[str, Any], draw: random.Random) -> str:
     return first + last if script["name"] in ("Thai", "Khmer") else f"{first} {last}"
 
 
-def records(script: dict[str, Any], number: int, seed: int, sentences: int = 8) -> list[str]:
+def records(script: dict[str, Any], number: int, seed: int, sentences: int = 6) -> list[str]:
     """Return records of one kind, all different.
 
     Args:
@@ -129,7 +129,7 @@ class System:
             return _fill(asked, best) or _UNKNOWN
         quoted = sorted(_QUOTED.findall(asked), key=len, reverse=True) or [asked]
         if re.search(r"yes or no|['\"]yes['\"]", asked, re.IGNORECASE):
-            text = held(max([*quoted, *asked.split("\n\n")], key=len)).letters[-60:]
+            text = held(max(_QUOTED.findall(asked) or asked.split("\n\n"), key=len)).letters[-60:]
             return "Yes." if any(text in record.letters for record in best) else "No."
         for run in quoted:
             tail = held(run).letters[-10:]
@@ -270,7 +270,7 @@ def _leaks(scripts: list[str]) -> Iterator[str]:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("job", nargs="?", choices=["audit", "leak"], default="audit")
+    parser.add_argument("job", nargs="?", choices=["audit", "leak"], default="leak")
     parser.add_argument("--scripts", nargs="*", default=list(SCRIPTS))
     chosen = parser.parse_args()
     for line in (_audits if chosen.job == "audit" else _leaks)(chosen.scripts):

@@ -73,6 +73,7 @@ _DENSE = script_pattern(rf"{UNIT}|[[{LETTER}]--{UNSPACED}]+")
 _CORE = script_pattern(rf"[{LETTER}](?:.*[{LETTER}])?", regex.DOTALL)
 _LETTERS = script_pattern(r"[\p{L}\p{M}\u200c\u200d]+")
 WORD_RUN = script_pattern(rf"[{LETTER}]+")
+_LETTER_RUN = script_pattern(rf"[[{LETTER}]--_]+")
 _TABLE = read_table("words.toml")
 STOP_WORDS = frozenset(_TABLE["function"].split())
 """Function words; too predictable to tell a member from a non-member."""
@@ -104,6 +105,11 @@ def split_words(text: str) -> list[Word]:
 def spoken_words(text: str) -> list[Word]:
     """Return the words that hold a letter or figure: no sign that stands alone."""
     return [word for word in split_words(text) if core(word.text)]
+
+
+def letters_of(text: str) -> str:
+    """Return the letters, marks and figures of a text, with nothing between them."""
+    return "".join(_LETTER_RUN.findall(text))
 
 
 def in_word(text: str) -> bool:
