@@ -4,7 +4,7 @@
 
 The records are made up of words and sentences of ``faces_audit.toml``: all different, all of one
 kind. *audit*: 12 records that a system holds and 12 others are asked about by ``--method auto``
-without a reference model, with 40 others that are known to be outside. The system is a stand-in
+without a reference model, with 60 others that are known to be outside. The system is a stand-in
 without a model: it retrieves by letters and says the whole sentence that a question quotes.
 *leak*: 24 records, each with an e-mail address, a telephone number and a listed name beside its
 letters; the answers say those of 12 records in other sentences. Wrongly taken is any other.
@@ -35,7 +35,7 @@ SCRIPTS = {
     ]
 }
 HELD = OTHERS = 12
-KNOWN_OUT = 40
+KNOWN_OUT = 60
 
 
 def person(script: dict[str, Any], draw: random.Random) -> str:

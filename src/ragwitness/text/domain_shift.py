@@ -17,14 +17,13 @@ import regex as re
 from numpy.typing import NDArray
 
 from ragwitness.text.sample import load_sample
-from ragwitness.text.words import LETTER, UNSPACED, all_letters, letters_of, script_pattern
+from ragwitness.text.words import LETTER, all_letters, is_unspaced, letters_of, script_pattern
 
 Float64 = NDArray[np.float64]
 Symbols = NDArray[np.uint64]
 
 _WORD = script_pattern(rf"[[{LETTER}]--_]+(?:['\u2019][[{LETTER}]--_]+)*")
 _SIGN = script_pattern(rf"[{LETTER}]+|[^{LETTER}\s]|\n")
-_UNPARTED = script_pattern(UNSPACED)
 _LONG_WORD = 30
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 _MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
@@ -81,7 +80,7 @@ def kind_words(text: str) -> list[str]:
     """Return words without case; letters and pairs of letters in scripts without spaces."""
     words: list[str] = []
     for word in _WORD.findall(text.casefold()):
-        dense = len(word) > _LONG_WORD or _UNPARTED.search(word)
+        dense = len(word) > _LONG_WORD or is_unspaced(word)
         words += [*map("".join, pairwise(word)), *word] if dense else [word]
     return words
 

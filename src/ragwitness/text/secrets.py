@@ -52,7 +52,6 @@ _LOCAL = "|".join(
     rf"(?<!{letter}[.+-]*){letter}(?:{letter}|[.+-])*+" for letter in (_LATIN, _NATIVE, _ALONE)
 )
 _PARTS = r"[-.\s\u2010-\u2015]"
-_FIGURE = r"(?!\p{Nd})"
 _HOSTS = "|".join(read_table("spellings.toml")["words"]["hosts"].split())
 CONTACTS = tuple(
     script_pattern(source)
