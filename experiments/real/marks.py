@@ -4,7 +4,7 @@ r"""Marked documents at real chat models, by the product's own code.
 
     PYTHONPATH=. python experiments/real/marks.py MODEL DATA fairytaleqa.jsonl --work WORK
 
-MODEL is a folder of transformers (``weights.py convert``) or a GGUF file. Ten marked documents are
+MODEL is a GGUF file, which llama.cpp runs. Ten marked documents are
 indexed beside three hundred others, ten are not; ``ragwitness mark`` draws their words out of its
 packaged list, and the audit asks about all twenty. Answers are kept, so the same command goes on.
 With ``--filter`` a guard withholds every answer with six words of a retrieved passage in a row.
@@ -19,16 +19,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from experiments.real.table import Application, RealModel, RealTarget, texts_of
+from experiments.real.one_document import LlamaTarget
+from experiments.real.table import Application, texts_of
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.membership.marks.key import MarksKey, read_key, write_key
 from ragwitness.membership.marks.lots import find_lots, word_pool
 from ragwitness.membership.marks.questions import tail
 from ragwitness.membership.marks.run import MarksAudit, ask_about_marks
+from ragwitness.models.endpoint import GgufModel
 from ragwitness.stats.evaluation import proportion_interval
-from ragwitness.targets.wire import read_chat
 
 DOCUMENTS = 10
 """Marked documents that are indexed, and as many that are not."""
@@ -63,25 +63,13 @@ def withheld(answer: str, passages: Sequence[str], size: int = 6) -> bool:
     return bool(runs(answer) & set().union(*map(runs, passages)))
 
 
-class Together(RealTarget):
-    """The application over the model; questions that wait at the same time are one batch."""
-
-    guarded = False
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.waiting: list[Query] = []
+class Guarded(LlamaTarget):
+    """A target whose guard withholds every answer that quotes a passage."""
 
     async def ask(self, query: Query) -> Answer:
-        """Return the answer, made now where it is not kept."""
-        self.waiting.append(query)
-        await asyncio.sleep(0.5)
-        if self.waiting:
-            queries, self.waiting = self.waiting, []
-            self.model.ask(self.bodies(queries))
-        (body,) = self.model.ask(self.bodies([query]))
-        answer = read_chat(body)
-        if self.guarded and withheld(answer.text, self.application.retrieve(query.prompt)):
+        """Return the answer, or a refusal in its place."""
+        answer = await super().ask(query)
+        if withheld(answer.text, self.application.retrieve(query.prompt)):
             return Answer("I cannot answer that.")
         return answer
 
@@ -95,8 +83,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--prompt", default="langchain")
     parser.add_argument("--passages", nargs=3, type=int, default=[500, 100, 2], metavar="N")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--bits", type=int, default=16)
     parser.add_argument("--filter", action="store_true")
     given = parser.parse_args()
     # 1. Texts in another order than in the other measurements, and lots.
@@ -110,11 +96,11 @@ def main() -> None:
     size, overlap, k = given.passages
     texts = [*copies[:DOCUMENTS], *others]
     application = Application(texts, size, overlap, k, given.prompt)
-    kept = given.work / f"marks-{given.model.stem}-{given.bits}.jsonl"
-    model = RealModel(given.model, kept, given.batch, "cpu", given.bits)
-    target = Together(application, model, f"{given.model.stem} {given.prompt}")
-    target.guarded = given.filter
-    work = ask_about_marks(MarksAudit(key, ALPHA), target, in_flight=2 * DOCUMENTS)
+    make = Guarded if given.filter else LlamaTarget
+    target = make(application, GgufModel(str(given.model)), f"{given.model.stem} {given.prompt}")
+    parts = ("marks", given.model.stem, Path(given.corpus).stem, "filter" * given.filter)
+    folder = given.work / "-".join(filter(None, parts))
+    work = ask_about_marks(MarksAudit(key, ALPHA), target, run=folder, in_flight=1)
     result = asyncio.run(work)
     # 3. The verdicts on those inside, and on the others.
     cells = [f"{given.model.stem}, {Path(given.corpus).stem}{', filter' * given.filter}"]

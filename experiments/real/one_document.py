@@ -4,9 +4,9 @@
 
 The application is that of ``table.py``; llama.cpp answers, by the weights as they are in the file.
 It prints a row: how many members and others reach an e-value of 20 and are called in, and what the
-bets on others paid. ``--known`` gives documents that are known to be outside; ``--method`` and
-``--only`` (the first documents of each side) narrow it. Answers are kept in the run's folder under
---work, so the same command goes on.
+bets on others paid. Documents are asked about in a random order, so a run that ``--cap`` ends is a
+smaller sample of both sides. Answers are kept in the run's folder under --work, so the same command
+goes on.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def row_of(result: Any, given: argparse.Namespace) -> dict[str, Any]:
     row: dict[str, Any] = {"model": given.model.stem, "corpus": given.corpus}
     row |= {"prompt": given.prompt, "method": result.method, "known": given.n[2]}
     for side, inside in (("members", True), ("others", False)):
-        part = [one for one in result.verdicts if one.member is inside]
+        part = [v for v in result.verdicts if v.member is inside and v.score is not None]
         e_values = [one.e_value if one.e_value is not None else 1.0 for one in part]
         row[f"{side}, e >= 20"] = counted([one >= ENOUGH for one in e_values])
         row[f"{side}, in"] = counted([str(one.decision) == "in" for one in part])
@@ -98,6 +98,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--method", default="auto")
     parser.add_argument("--reference", nargs="+", default=[])
+    parser.add_argument("--cap", type=int, help="queries at most")
     given = parser.parse_args()
     cell = Cell(given)
     model = GgufModel(str(given.model))
@@ -114,6 +115,7 @@ def main() -> None:
         run=given.work / "-".join(parts),
         yes=True,
         reference_model=given.reference,
+        max_queries=given.cap,
     )
     row = row_of(result, given)
     print(json.dumps(row), flush=True)

@@ -25,7 +25,7 @@ def _write(path: Path, texts: list[str]) -> Path:
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    texts = [" ".join(one.text.split()[:50]) for one in load_sample()[::9]]
+    texts = [one.text for one in load_sample()[::9]]
     _write(tmp_path / "corpus.jsonl", texts[:20])
     _write(tmp_path / "mine.jsonl", texts[:3])
     _write(tmp_path / "known.jsonl", texts[30:70])
@@ -47,12 +47,20 @@ def test_it_writes_a_file_that_runs_as_it_stands(command, files: Path) -> None:
         "target": "lab:corpus.jsonl",
         "documents": "mine.jsonl",
         "known-out": "known.jsonl",
-        "method": "s-rag:few",
+        "method": "auto",
         "alpha": 0.05,
     }
     code, said = command("audit", "--config", "run.toml", "--dry-run")
     assert code == 0, said
     assert "Nothing was sent." in said
+
+
+def test_no_document_known_to_be_outside_is_needed(command, files: Path) -> None:
+    code, said = command("init", *_GIVEN[:4])
+    assert code == 0, said
+    written = tomllib.loads((files / "run.toml").read_text(encoding="utf-8"))
+    assert "known-out" not in written
+    assert command("audit", "--config", "run.toml", "--dry-run")[0] == 0
 
 
 def test_paths_hold_from_the_folder_of_the_file(command, files: Path) -> None:
@@ -65,7 +73,7 @@ def test_paths_hold_from_the_folder_of_the_file(command, files: Path) -> None:
 
 
 def test_what_it_can_hardly_decide_is_said_with_the_price(command, files: Path) -> None:
-    _write(files / "few.jsonl", [" ".join(d.text.split()[:50]) for d in load_sample()[10:15]])
+    _write(files / "few.jsonl", [d.text for d in load_sample()[10:15]])
     given = [*_GIVEN[:4], "--known-out", "few.jsonl"]
     code, said = command("init", *given)
     assert code == 0, said
@@ -75,7 +83,7 @@ def test_what_it_can_hardly_decide_is_said_with_the_price(command, files: Path) 
 
 def test_documents_of_another_kind_are_named(command, files: Path) -> None:
     _write(files / "numbers.jsonl", [" ".join(str(7 * n + i) for i in range(9)) for n in range(40)])
-    _write(files / "mine.jsonl", [" ".join(d.text.split()[:50]) for d in load_sample()[::9]][:20])
+    _write(files / "mine.jsonl", [d.text for d in load_sample()[::9]][:20])
     code, said = command("init", *_GIVEN[:4], "--known-out", "numbers.jsonl")
     assert code == 0, said
     assert "Not exact" in said or "differ" in said
@@ -86,7 +94,7 @@ def test_documents_of_another_kind_are_named(command, files: Path) -> None:
     ("arguments", "said"),
     [
         (("--documents", "mine.jsonl"), "--target is missing"),
-        (("--target", "lab:corpus.jsonl", "--documents", "mine.jsonl"), "--known-out is missing"),
+        (("--target", "lab:corpus.jsonl"), "--documents is missing"),
         ((*_GIVEN[:5], "mine.jsonl"), "known"),
         ((*_GIVEN[:3], "nowhere.jsonl", *_GIVEN[4:]), "nowhere.jsonl"),
         ((*_GIVEN, "--method", "armour"), "armour"),

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 _QUESTIONS = {
     "target": "Which system shall be audited? (URL or lab:FILE)",
     "documents": "Which documents are in question?",
-    "known_out": "Which documents of the same source and kind can it not hold? (20 at least, 100"
-    " are good)",
+    "known_out": "Which documents of the same source and kind can it not hold? (none are needed;"
+    " 100 give exact ranks)",
 }
+_OPTIONAL = frozenset({"known_out"})
 
 
 def init(
@@ -58,7 +59,6 @@ def init(
     from ragwitness.core.options import write_options
     from ragwitness.membership.assumptions import likeness
     from ragwitness.membership.auto_select import AUTO, choose, run_pilot
-    from ragwitness.membership.method_registry import configure
     from ragwitness.membership.results import examination, forecast
     from ragwitness.models.model_registry import load_language_model
     from ragwitness.targets.resolve import open_target
@@ -71,8 +71,9 @@ def init(
     # 1. Ask for every value that no option gives.
     answers: dict[str, Any] = dict(given)
     for name, question in _QUESTIONS.items():
-        if answers[name] is None:
-            answers[name] = _prompt(f"--{name.replace('_', '-')}", question, screen)
+        if not answers[name]:
+            option = f"--{name.replace('_', '-')}"
+            answers[name] = _prompt(option, question, screen, name in _OPTIONAL) or None
     task = AuditTask(**answers)
     # 2. The documents: can they be read, are they enough, are both sets of one kind?
     order = task.order(say_error)
@@ -108,19 +109,21 @@ def init(
             if json_out is not None:
                 write_json_file(json_out, {"tried": _pilot_rows(tried)})
             raise
-        chosen, config = choice.method, configure(choice.method)
+        chosen, config = choice.method, choice.config
         reason, spent = choice.why, choice.asked
     outlook = foresee(plan, {chosen: config}, order.proxy, budget, report.latency)
     leave(outlook)
     screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {reason}", markup=False)
     # The forecast says whether the documents suffice; here, whether both sets are of one kind.
-    alike = remarks[1:] or (likeness(plan.documents, plan.known_out).told,)
+    alike = remarks[1:]
+    if plan.known_out and not alike:
+        alike = (likeness(plan.documents, plan.known_out).told,)
     for line in alike:
         screen.print(line[:1].upper() + line[1:], markup=False)
     # 5. The file, and the next commands.
     relative = partial(_relative, out.resolve().parent)
-    options_of = dict(written(dataclasses.replace(task, method=chosen), relative))
-    write_options(out, options_of, "ragwitness init")
+    # A method that auto chose is chosen again by the audit, with settings that no name has.
+    write_options(out, dict(written(task, relative)), "ragwitness init")
     if json_out is not None:
         examined = examination.Examination(report, tuple(possible), {})
         checked = examination.RESULT_TYPE.dump(examined) | {
@@ -159,18 +162,20 @@ def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:
     ]
 
 
-def _prompt(option: str, question: str, screen: Console) -> str:
+def _prompt(option: str, question: str, screen: Console, optional: bool) -> str:
     """Ask the user at the terminal.
 
     Raises:
-        InputError: There is no terminal.
+        InputError: There is no terminal, and an answer is needed.
     """
     if not (sys.stdin.isatty() and screen.is_terminal):
+        if optional:
+            return ""
         raise InputError(
             f"{option} is missing, and there is no terminal to ask at.",
             "Give it on the command line.",
         )
-    answer: str = typer.prompt(question)
+    answer: str = typer.prompt(question, default="" if optional else None, show_default=False)
     return answer.strip()
 
 

@@ -60,7 +60,8 @@ all hidden texts but one, which another document of the index may hold in part. 
 of five passes.
 """
 
-_QUESTIONS = 2  # of a kind about a pilot text, where the choice is made
+_QUESTIONS = 3  # of a kind about a pilot text, where the choice is made: each wording once
+_LOOK = 2  # questions that suffice for a document of which nothing is said, where pilots ran on
 _EXAMPLES = 2  # questions of each side that are kept for the user
 _EXCERPT = 800  # characters of a document that are asked about and shown
 _SHOWN = "Context: {passage}\n\n{question}"
@@ -99,6 +100,14 @@ class Pilot:
         read = min(sum(s.value is not None for s in side) for side in (self.shown, self.hidden))
         allowed = range(2 if len(self.shown) > FIRST else 1)
         return read >= _NEEDED and any(self.standing_out(n) >= _NEEDED + n for n in allowed)
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the first questions made the target run on with every text that was shown."""
+        details = [score.details for score in self.shown]
+        return self.possible and all(
+            told.get("ran on", 0) > 0 and told["asked"] <= _LOOK for told in details
+        )
 
     @property
     def told(self) -> str:
@@ -336,6 +345,9 @@ async def choose(
                 among(build_audit(method, proxy, _brief(config)), plan.every_document)
             )
             spent, evidence = spent + pilot.queries, pilot.told
+            if pilot.runs_on and hasattr(config, "look"):
+                config = replace(config, look=_LOOK)
+                evidence += f"; where {_LOOK} questions bring nothing, no more are asked"
             if not pilot.possible:
                 evidence = f"{evidence}, so little may be found; it is asked all the same"
         many = "1 query" if queries == 1 else f"{queries:.3g} queries"
@@ -349,7 +361,7 @@ async def choose(
     for method, options in candidates:
         config = fitted_config(configure(method, options), seen.alternatives)
         audit = among(build_audit(method, proxy, config), plan.every_document)
-        use, unusable = await _use_of(audit, stages, seen, proxy)
+        use, unusable = await _use_of(audit, stages, seen, proxy, by_odds=bool(plan.references))
         queries = use.queries / stages.count
         if cap := not unusable and budget.passed(use + Use(spent)):
             unusable = (
@@ -386,20 +398,24 @@ async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel) -> None:
 
 
 async def _use_of(
-    audit: Audit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel
+    audit: Audit, stages: Stages, seen: CapabilityReport, proxy: LanguageModel, *, by_odds: bool
 ) -> tuple[Use, str]:
-    """Return the cost of an audit, and why it cannot be used; empty if it can."""
+    """Return the cost of an audit, and why it cannot be used; empty if it can.
+
+    E-values (``by_odds``) decide without known documents, so these need no question.
+    """
     # 1. The target must give everything it requires.
     if missing := sorted(audit.requires - seen.capabilities):
         silent = f": {seen.silence}" if seen.silence and Capability.TEXT in missing else ""
         return Use(), f"the target does not give {', '.join(missing)}{silent}"
     # 2. It must have questions for most documents, tried on the first few of each kind.
     use = Use()
-    for documents in filter(None, stages.documents.values()):
+    for stage, documents in stages.documents.items():
         tried = documents[:_SAMPLE]
         outcomes, cost = await rehearse(audit, tried, proxy)
         read = sum(bool(outcome.queries) for outcome in outcomes)
-        if read < _READABLE * len(tried):
+        needed = stage == "documents" or not by_odds
+        if needed and read < _READABLE * len(tried):
             return Use(), f"it can ask about {read} of {len(tried)} documents tried"
         use += cost.of(len(documents))
     return use, ""

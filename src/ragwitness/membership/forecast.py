@@ -127,16 +127,20 @@ async def rehearse(
     return await _drive(audit, documents, _Nobody(), proxy, 1)
 
 
-async def refuse_unscorable(audit: Audit, stages: Mapping[str, Sequence[Document]]) -> None:
+async def refuse_unscorable(audit: Audit, plan: AuditPlan, calibrating: Sequence[Document]) -> None:
     """Refuse an audit that could score no document, before anything is sent.
 
     Args:
         audit: The method.
-        stages: Documents by stage; each must hold one that the audit has a question for.
+        plan: Its documents in question; one of them must have a question.
+        calibrating: Those that calibrate; one of them must, unless e-values decide without them.
 
     Raises:
-        InputError: One of them holds none.
+        InputError: None has a question.
     """
+    stages = {"documents": plan.documents, "known-out documents": calibrating}
+    if plan.references:
+        del stages["known-out documents"]
     # One scorable document of a stage is enough.
     worker = Worker(_Nobody(), None, 1)
     for stage, documents in stages.items():
@@ -162,12 +166,11 @@ async def refuse_all_unscorable(audits: Sequence[Audit], plan: AuditPlan) -> Non
     Raises:
         InputError: All audits would be refused; the last one's reason.
     """
-    stages = {"documents": plan.documents, "known-out documents": plan.known_out}
     for audit in audits[:-1]:
         with suppress(InputError):
-            await refuse_unscorable(audit, stages)
+            await refuse_unscorable(audit, plan, plan.known_out)
             return
-    await refuse_unscorable(audits[-1], stages)
+    await refuse_unscorable(audits[-1], plan, plan.known_out)
 
 
 def _sample(documents: Sequence[Document]) -> list[Document]:

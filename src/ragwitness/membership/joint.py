@@ -44,9 +44,11 @@ class JointConfig:
         kinds: Their names, separated by commas, in the order of asking.
         questions: Most questions of ``runon``.
         enough: Score at which asking ends: that of the first kind, with full marks for the rest.
+        look: Questions of ``runon`` after which it ends if they brought nothing; 0 asks them all.
     """
 
     stored_name: ClassVar[str] = "JointConfig"
+    later: ClassVar[tuple[str, ...]] = ("look",)
     logprobs_optional: ClassVar[bool] = True
     asks: ClassVar[str] = "questions"
     stops_at: ClassVar[str] = "enough"
@@ -54,6 +56,7 @@ class JointConfig:
     kinds: str = "runon,mba,rag-mia"
     questions: int = 4
     enough: float = 3.0
+    look: int = 0
 
     def __post_init__(self) -> None:
         """Refuse kinds that cannot be joined."""
@@ -129,9 +132,9 @@ class Joint:
 
     def _audit(self, kind: str) -> Any:
         audit: Any = self._audits[kind]
-        if kind == "runon" and audit.config.questions != self.config.questions:
-            audit = copy.copy(audit)
-            audit.config = replace(audit.config, questions=self.config.questions)
+        if kind == "runon":
+            audit, own = copy.copy(audit), self.config
+            audit.config = replace(audit.config, questions=own.questions, look=own.look)
         return audit
 
     def questions(self, document: Document) -> list[Query]:

@@ -75,9 +75,7 @@ class PreparedAudit:
         # The audit as it is before the target was measured.
         audit = build_audit(self.method, load_language_model(self.proxy), self.config)
         audit = among(audit, self.plan.every_document)
-        calibrating = self.stages().reference.documents
-        stages = {"documents": self.plan.documents, "known-out documents": calibrating}
-        await refuse_unscorable(audit, stages)
+        await refuse_unscorable(audit, self.plan, self.stages().reference.documents)
 
     def fitted(self, alternatives: int = _MOST) -> tuple[Audit, str]:
         """Return the audit, and its identity, for a target that gives these alternatives per token.

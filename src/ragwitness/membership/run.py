@@ -632,9 +632,7 @@ async def run_audit(
     stages = stages_of(plan, learns(audit))
     to_shadow, to_target = at_shadow(stages.documents), at_target(stages.documents)
     in_question, calibrating = stages.documents["documents"], stages.reference.documents
-    await refuse_unscorable(
-        audit, {"documents": plan.documents, "known-out documents": calibrating}
-    )
+    await refuse_unscorable(audit, plan, calibrating)
     shadow = build_shadow(stages.auxiliary, plan.shadow) if learns(audit) else None
     before = (
         sent_unkept(target, in_question, calibrating)

@@ -117,7 +117,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "Documents",
             "Documents known to be outside",
             "Documents of the same source and kind that the system cannot hold, such as ones that"
-            " were never given away. 20 at least; 100 are good. They calibrate the verdicts.",
+            " were never given away. None are needed; 100 give exact ranks.",
             "documents",
         ),
     ] = None

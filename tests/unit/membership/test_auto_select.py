@@ -64,6 +64,12 @@ def test_where_e_values_decide_alone_every_question_serves_them(plan) -> None:
     assert _chosen(one, _TEXT).method == "joint"  # forty known-outside documents rank one
 
 
+def test_known_documents_without_a_question_are_no_obstacle_to_e_values(plan) -> None:
+    numbers = tuple(Document(f"n{i}", f"{i} {i + 1} {i + 2}") for i in range(12))
+    unlike = AuditPlan(plan.documents, numbers, references=("smollm2",))
+    assert _chosen(unlike, _TEXT).method == "runon"
+
+
 def test_what_the_target_does_not_give_is_named(plan, monkeypatch) -> None:
     turned = (("s-rag", {"mode": "few"}), ("rag-mia", {}))
     monkeypatch.setattr("ragwitness.membership.auto_select.CANDIDATES", turned)
@@ -123,7 +129,7 @@ def _pilots(*readable):
     tried: list[str] = []
 
     async def piloting(audit):
-        assert getattr(getattr(audit, "config", None), "questions", 2) == 2
+        assert getattr(getattr(audit, "config", None), "questions", 3) == 3
         tried.append(audit.name)
         shown = 1.0 if audit.name in readable else 0.0
         return Pilot(audit.name, (Score(shown),) * 4, (Score(0.0),) * 4, 8)
@@ -137,6 +143,19 @@ def test_a_pilot_is_advice_and_no_gate(plan) -> None:
     assert (found.method, found.asked, tried) == ("joint", 8, ["joint"])
     assert "only 0 of 4 texts shown in the question stood out" in found.why
     assert "asked all the same" in found.why
+
+
+@pytest.mark.parametrize(("asked", "look"), [(2, 2), (3, 0)])
+def test_where_pilots_run_on_at_once_silent_documents_get_a_first_look_alone(
+    plan, asked, look
+) -> None:
+    async def piloting(audit):
+        shown = Score(1.0, details={"ran on": 1.0, "asked": float(asked)})
+        return Pilot(audit.name, (shown,) * 4, (Score(0.0),) * 4, 8)
+
+    found = _chosen(plan, _TEXT, piloting)
+    assert found.config.look == look
+    assert ("where 2 questions bring nothing, no more are asked" in found.why) == bool(look)
 
 
 def test_what_needs_no_reading_is_not_piloted(plan) -> None:

@@ -17,6 +17,7 @@ from ragwitness.core.types import Decision, Document, Score, Verdict
 from ragwitness.membership import e_values
 from ragwitness.membership.e_values import (
     CAP,
+    MOST,
     bets_on,
     e_benjamini_hochberg,
     next_words,
@@ -339,6 +340,29 @@ def test_a_reference_model_that_cannot_be_had_is_refused_before_anything_is_sent
     audit = among(Runon(EchoModel()), plan.every_document)
     with pytest.raises(ModelError, match="guessing cannot be reached"):
         asyncio.run(run_audit(plan, target, audit))
+
+
+def test_a_document_of_fifteen_words_is_asked_about_or_says_why_not(references: Guessing) -> None:
+    words = load_sample()[0].text.split()
+    short = Document("short", " ".join(words[:15]))
+    tiny = Document("tiny", "Zebras quietly sang under purple bridges near Ozrun.")
+    index = [short, *load_sample()[1:20]]
+    target = LabTarget(build_system(index, RagConfig(k=1), generator=EchoModel()))
+    plan = AuditPlan(documents=(short, tiny, *load_sample()[1:5]), references=("guessing",))
+    audit = among(Runon(EchoModel()), plan.every_document)
+    verdicts = {v.document: v for v in asyncio.run(run_audit(plan, target, audit)).verdicts}
+    assert verdicts["short"].queries >= 1 or "words in a row" in verdicts["short"].reason
+    assert verdicts["tiny"].decision is Decision.INCONCLUSIVE
+    assert "words in a row" in verdicts["tiny"].reason
+
+
+def test_a_reference_model_of_another_language_pays_no_more_than_the_cap(
+    references: Guessing,
+) -> None:
+    references.nats = 30.0  # it can say none of these words
+    _, result = _audited(0)
+    for verdict in result.verdicts:
+        assert verdict.e_value <= MOST**verdict.queries
 
 
 def test_known_outside_documents_of_any_kind_test_the_scale(references: Guessing) -> None:

@@ -86,10 +86,12 @@ class RunonConfig:
         question: Wording of every other question; must hold ``{altered}`` and ``{true}``.
         sentence: Wording of the questions between; the same.
         natural: Further wordings, one of which every third question has; none by default.
+        look: Questions after which a document is asked no more if nothing was said behind a run;
+            0 asks them all.
     """
 
     stored_name: ClassVar[str] = "RunonConfig"
-    later: ClassVar[tuple[str, ...]] = ("natural",)
+    later: ClassVar[tuple[str, ...]] = ("natural", "look")
     logprobs_optional: ClassVar[bool] = True
     asks: ClassVar[str] = "questions"
     stops_at: ClassVar[str] = "enough"
@@ -104,12 +106,13 @@ class RunonConfig:
     question: str = QUESTION
     sentence: str = SENTENCE
     natural: tuple[str, ...] = ()
+    look: int = 0
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         at_least(self, 1, "questions", "lead", "following", "max_tokens")
         at_least(self, 2, "tail")  # one word stands everywhere
-        at_least(self, 0, "top_logprobs")
+        at_least(self, 0, "top_logprobs", "look")
         if not self.enough > 0:
             raise InputError(f"enough must be above 0 nats, not {self.enough:g}.")
         for wording in (self.question, self.sentence, *self.natural):
@@ -446,7 +449,8 @@ class Runon:
                 bets += opened
                 if any(bet.words for bet in opened):
                     won.add(place.true)
-            if _total(readings) >= self.config.enough:
+            silent = len(readings) == self.config.look and not any(r.words for r in readings)
+            if silent or _total(readings) >= self.config.enough:
                 break
         readable = [r for r in readings if r.outcome is not AnswerOutcome.FAILED]
         declined = sum(r.outcome is AnswerOutcome.DECLINED for r in readable)

@@ -249,6 +249,15 @@ def test_in_its_second_round_a_place_counts_once() -> None:
     assert found.score.value <= sum(sum(one.worth) for one in places) + 1e-9
 
 
+def test_a_first_look_ends_where_nothing_was_said_and_goes_on_where_something_was() -> None:
+    held, other = _SAMPLE[0], _SAMPLE[40]
+    inside, outside = _scores(_Chat([held.text]), [held, other], _audit(look=2, enough=1000.0))
+    assert (inside.queries, outside.queries) == (6, 2)
+    all_asked = _scores(_Chat([held.text]), [held, other], _audit(enough=1000.0))
+    assert all_asked[0].score == inside.score
+    assert all_asked[1].queries == 6
+
+
 @pytest.mark.parametrize(
     ("text", "count"),
     [
