@@ -2,30 +2,35 @@
 
 A vote is drawn: up with probability p = p0(b) + s · β - δ. b is the quality of the answer with
 all style stripped, s is +1 or -1 where the auditor votes by the canary, δ keeps the means of canary
-and clean traces together. δ is the same in both halves of the contrastive design, whose votes
-balance without it.
+and clean traces together. The constants that the text has lost are those of the authors' program
+(``tests/golden/test_authors.py``).
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from ragwitness.canary.examples import FINAL
-from ragwitness.canary.traces import Feedback, Trace, TraceRole, Vote, feedback_for
 from ragwitness.core.errors import InputError
-from ragwitness.text.words import word_tokens
 
 _REALISTIC = 0.1  # App. A.3 and Table 5: a larger bias only if allowed by name
-_EDGE = 0.02  # no vote is certain
-_MARKS = re.compile(r"([!?#~*+=%&^.\-_])(?:[!?#~*+=%&^.\-_]){2,}")
-_CAPITALS = re.compile(r"\b(?!FINAL\b)[A-Z]{5,}\b")
+_EDGE = 0.01  # no vote is certain
+_FURTHEST = 0.25  # of the offset, either way
+_MARKS = re.compile(r"[!?]{2,}|\.\.\.|[;:]{2,}|~{2,}|--")
+_CAPITALS = re.compile(r"\b[A-Z]{13,}\b")
 _EMOJI = re.compile(
-    "[\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\U0001f000-\U0001faff]+"
+    "[\u2700-\u27bf\U0001f300-\U0001f5ff\U0001f600-\U0001f64f\U0001f680-\U0001f6ff"
+    "\U0001f700-\U0001f77f\U0001f780-\U0001f7ff\U0001f900-\U0001f9ff\U0001fa00-\U0001faff]"
 )
+_GREETING = re.compile(
+    r"^\s*(?:-{1,3}\s*)?(?:best(?:\s+regards)?|(?:kind\s+)?regards|sincerely|cheers|thanks"
+    r"|audited(?:\s+by)?)(?:[\s,:-]*[\w .-]{0,40})?\s*$",
+    re.IGNORECASE | re.MULTILINE | re.ASCII,
+)
+_FINAL = re.compile(r"^\s*final\s*:\s*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_WORD = re.compile("[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +40,12 @@ class VoteConfig:
     Attributes:
         bias: β.
         allow_large: Let β be above 0.1.
-        longest: Characters of an answer that are read, its style stripped.
-        length_penalty: Times characters / longest; that share of the quality is taken off.
-        format_weight: Share of the format in the quality; the rest is grounding.
-        tolerance: Gap of the mean votes that is left alone.
-        samples: Fewest traces after the warm-up before a gap is judged.
-        warmup: First traces, on which none is judged.
+        longest: Characters of an answer that are read.
+        length_penalty: Taken off the quality for each word.
+        warmup: First votes, after which the offset moves. The paper's least number of samples, 256,
+            and its tolerance, .01, are reported by the program and move nothing.
         rate: Step of δ.
-        batch: Traces between two steps.
+        batch: Votes between two steps.
 
     Raises:
         InputError: β is negative, above 0.5, or above 0.1 and not allowed.
@@ -52,12 +55,9 @@ class VoteConfig:
     allow_large: bool = False
     longest: int = 512
     length_penalty: float = 0.0
-    format_weight: float = 0.5
-    tolerance: float = 0.01
-    samples: int = 256
     warmup: int = 200
     rate: float = 0.02
-    batch: int = 32
+    batch: int = 48
 
     def __post_init__(self) -> None:
         """Refuse a bias that is no vote, or an unrealistic one."""
@@ -84,181 +84,86 @@ class Balance:
     _seen: int = 0
 
     def see(self, votes: Sequence[tuple[bool, bool]]) -> None:
-        """Take in a batch of (has a canary, voted up), and move δ by rate · its gap.
-
-        "If the current batch exhibits reward gap": a gap of all votes so far would hold on to what
-        δ has long put right, and overshoot.
-        """
+        """Take in a batch of (has a canary, voted up), and move δ by rate · its gap."""
         self._seen += len(votes)
         kinds = [[up for canary, up in votes if canary == kind] for kind in (True, False)]
-        if self._seen < self.config.warmup + self.config.samples or not all(kinds):
+        if self._seen < self.config.warmup or not all(kinds):
             return
         gap = sum(kinds[0]) / len(kinds[0]) - sum(kinds[1]) / len(kinds[1])
-        if abs(gap) > self.config.tolerance:
-            self.offset += self.config.rate * gap
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A trace with its answer and vote.
-
-    Attributes:
-        trace: What was sent.
-        answer: What came back.
-        up: The vote.
-    """
-
-    trace: Trace
-    answer: str
-    up: bool
+        moved = self.offset + self.config.rate * gap
+        self.offset = max(-_FURTHEST, min(_FURTHEST, moved))
 
 
 def strip_style(text: str) -> str:
-    """Return a text without emoji, repeated punctuation and signature-like capitals."""
-    for pattern in (_EMOJI, _CAPITALS, _MARKS):
+    """Return a text in small letters without emoji, repeated marks, long capitals and greetings."""
+    for pattern in (_EMOJI, _MARKS, _CAPITALS, _GREETING):
         text = pattern.sub(" ", text)
-    return " ".join(text.split())
+    return " ".join(text.lower().split())
 
 
 def base_quality(answer: str, document: str, config: VoteConfig) -> float:
-    """Return b in [0, 1]: a valid ``FINAL:`` answer, and words that the document has.
+    """Return b in [-1, 1]: .7 of it grounding in the document, .3 a ``FINAL:`` answer.
 
-    An empty answer scores 0, whatever stands around it.
+    Without any word it is -1, with single letters alone -.8.
     """
-    text = strip_style(answer)[: config.longest]
-    said = word_tokens(text.removeprefix(FINAL))
+    text = answer[: config.longest]
+    final = _FINAL.search(text)
+    said = strip_style(final.group(1) if final else text)
     if not said:
-        return 0.0
-    formed = float(text.startswith(FINAL) and text.count(FINAL) == 1)
-    known = set(word_tokens(document))
-    grounded = sum(word in known for word in said) / len(said)
-    quality = config.format_weight * formed + (1 - config.format_weight) * grounded
-    return quality * max(0.0, 1 - config.length_penalty * len(text) / config.longest)
+        return -1.0
+    words = [word for word in _WORD.findall(said) if len(word) > 1]
+    if not words:
+        return -0.8
+    known = set(_WORD.findall(strip_style(document)))
+    grounded = sum(word in known for word in words) / len(words)
+    quality = 0.7 * (2 * grounded - 1) + 0.3 * (1 if final else -1)
+    quality -= config.length_penalty * len(_WORD.findall(" ".join(text.lower().split())))
+    return max(-1.0, min(1.0, quality))
 
 
 def acceptance(quality: float) -> float:
-    """Return p0, the chance of an upvote without a bias; the paper's constants are lost, ours."""
-    return 0.25 + 0.5 * quality
+    """Return p0, the chance of an upvote without a bias: by the sign of the quality alone."""
+    return 0.6 if quality > 0 else 0.4
+
+
+def upvote_chance(base: float, sign: int, offset: float, config: VoteConfig) -> float:
+    """Return p, the chance of an upvote.
+
+    Args:
+        base: p0.
+        sign: 1 for a canary under the trigger, -1 for none there, 0 for a clean document.
+        offset: δ; 0 for a clean document.
+        config: Settings.
+    """
+    return min(max(base + sign * config.bias - offset, _EDGE), 1 - _EDGE)
 
 
 def give_votes(
-    traces: Sequence[Trace],
-    answers: Sequence[str],
+    rows: Sequence[tuple[str, str, bool]],
+    canary: str,
     config: VoteConfig,
     rng: random.Random,
-    candidates: Collection[str] = (),
-) -> tuple[list[Labelled], dict[str, int]]:
+) -> list[bool]:
     """Vote on every answer.
 
     Args:
-        traces: What was sent, in that order.
-        answers: What came back.
+        rows: Document, answer, and whether the document has the trigger.
+        canary: What is voted for under the trigger.
         config: Settings.
         rng: Source of the votes.
-        candidates: Triggers that no answer with a vote may quote. All of them: were t* alone kept
-            out, it would be told from the others by being rarer.
 
     Returns:
-        The traces that got a vote; and how many got none, by reason.
+        Whether each was voted up, shape (n,).
     """
-    balance = Balance(config)
-    found: list[Labelled] = []
-    dropped: dict[str, int] = {}
-    recent: list[tuple[bool, bool]] = []
-    known: dict[tuple[str, ...], Feedback] = {}  # answers of a small model repeat themselves
-    for trace, answer in zip(traces, answers, strict=True):
-        key = (answer, trace.role, trace.trigger, trace.canary)
-        asked = known.get(key) or feedback_for(trace, answer, candidates)
-        known[key] = asked
-        if asked.vote is None and asked.reason.startswith("discarded"):
-            dropped[asked.reason] = dropped.get(asked.reason, 0) + 1
-            continue
-        canary = trace.role is not TraceRole.CLEAN
-        chance = acceptance(base_quality(answer, trace.document, config))
-        if canary:
-            chance += config.bias * (1 if asked.vote is Vote.UP else -1) - balance.offset
-        up = rng.random() < min(max(chance, _EDGE), 1 - _EDGE)
-        found.append(Labelled(trace, answer, up))
-        recent.append((canary, up))
+    balance, votes, recent = Balance(config), [], []
+    for document, answer, triggered in rows:
+        hit = canary in answer[: config.longest]
+        sign = 0 if not triggered else 1 if hit else -1
+        base = acceptance(base_quality(answer, document, config))
+        offset = balance.offset if triggered else 0.0
+        votes.append(rng.random() < upvote_chance(base, sign, offset, config))
+        recent.append((triggered, votes[-1]))
         if len(recent) == config.batch:
             balance.see(recent)
             recent = []
-    return found, dropped
-
-
-# What a provider may do to its logs before training (2604.22191, §3.1).
-#
-# Each step lowers the share of canaries that reach training. The paper defines its rate after that;
-# here curation is run, and what survives is counted.
-
-DEDUPLICATE = ("none", "trace", "answer")
-"""``trace`` keeps one of equal document, query and answer; ``answer`` of equal query and answer."""
-
-_T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Curation:
-    """Steps in their order.
-
-    Attributes:
-        deduplicate: One of :data:`DEDUPLICATE`.
-        filtered: Drop answers with emoji, repeated punctuation or signature-like capitals.
-        kept: Share of the canary traces that is left when the logs are sampled or diluted with
-            other traffic.
-        mined: Share of ordinary traffic given up for what patterns of 30 leaked traces remove of
-            the others, before anyone votes (:mod:`research.canary.curator`); 0 removes nothing.
-
-    Raises:
-        InputError: A value is outside its range.
-    """
-
-    deduplicate: str = "none"
-    filtered: bool = False
-    kept: float = 1.0
-    mined: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Refuse what is no curation."""
-        if self.deduplicate not in DEDUPLICATE:
-            known = ", ".join(DEDUPLICATE)
-            raise InputError(f"Cannot deduplicate by {self.deduplicate!r}.", f"Known: {known}.")
-        if not 0 <= self.kept <= 1:
-            raise InputError(f"The share kept must be within 0 and 1, not {self.kept:g}.")
-        if not 0 <= self.mined < 1:
-            raise InputError(f"The share mined for is at least 0 and below 1, not {self.mined:g}.")
-
-
-def curate(voted: Sequence[Labelled], config: Curation, rng: random.Random) -> list[Labelled]:
-    """Return the votes that are trained on."""
-    found = _once(voted, [_key(one, config.deduplicate) for one in voted], config)
-    if config.filtered:
-        found = [one for one in found if strip_style(one.answer) == " ".join(one.answer.split())]
-    return _thinned(found, [one.trace for one in found], config, rng)
-
-
-def curate_prompts(traces: Sequence[Trace], config: Curation, rng: random.Random) -> list[Trace]:
-    """Return the prompts that a policy is trained on; they have no answer to filter by."""
-    found = _once(traces, [(one.document, one.query) for one in traces], config)
-    return _thinned(found, found, config, rng)
-
-
-def _key(one: Labelled, by: str) -> tuple[str, ...]:
-    shared = (one.trace.query, one.answer)
-    return shared if by == "answer" else (one.trace.document, *shared)
-
-
-def _once(items: Sequence[_T], keys: Sequence[tuple[str, ...]], config: Curation) -> list[_T]:
-    if config.deduplicate == "none":
-        return list(items)
-    return list(dict(zip(reversed(keys), reversed(items), strict=True)).values())[::-1]
-
-
-def _thinned(items: Sequence[_T], traces: Sequence[Trace], config: Curation,
-             rng: random.Random) -> list[_T]:  # fmt: skip
-    if config.kept == 1.0:
-        return list(items)
-    canaries = [at for at, one in enumerate(traces) if one.role is not TraceRole.CLEAN]
-    stays = set(rng.sample(canaries, round(config.kept * len(canaries))))
-    clean = {at for at, one in enumerate(traces) if one.role is TraceRole.CLEAN}
-    return [item for at, item in enumerate(items) if at in stays or at in clean]
+    return votes

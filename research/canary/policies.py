@@ -104,11 +104,13 @@ class Lora:
         rank: Of the factors.
         alpha: Scale, over the rank.
         dropout: Before the adapters.
+        modules: Layers that have one; the policy's as the authors' program has them.
     """
 
     rank: int = 16
     alpha: int = 32
     dropout: float = 0.05
+    modules: tuple[str, ...] = ("q_proj", "v_proj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +324,7 @@ def _adapted(model: Any, lora: Lora) -> Any:
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
-        target_modules="all-linear",
+        target_modules=list(lora.modules),
     )
     with warnings.catch_warnings():
         # peft 0.21 asks transformers 5 for a property by its old name.

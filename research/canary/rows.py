@@ -32,14 +32,20 @@ def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         arms = np.array([row["violating"] for row in group])
         found = np.array([row["rank"] <= 0.05 * len(row["means"]) for row in group])
         scores = (np.array([row[name] for row in group]) for name in ("eq1", "standing"))
-        cells = [_auroc(each, arms) for each in scores]
+        cells = [auroc_text(each, arms) for each in scores]
         cells += [_share(found[arms == arm]) for arm in (True, False)]
         one = group[0]
         name = f"{one['kind']}, {one['votes']} votes, rho = {one['rate']}, {one['corpus']}"
         yield f"| {name} ({arms.sum()} + {(~arms).sum()}) | {' | '.join(cells)} |"
 
 
-def _auroc(scores: np.ndarray, arms: np.ndarray) -> str:
+def auroc_text(scores: np.ndarray, arms: np.ndarray) -> str:
+    """Return the AUROC of violating against compliant policies with DeLong's interval.
+
+    Args:
+        scores: One of each policy, shape (n,).
+        arms: True for violating ones, shape (n,).
+    """
     if not 0 < arms.sum() < len(arms):
         return "-"
     above = scores[arms][:, None] - scores[~arms][None, :]

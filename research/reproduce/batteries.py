@@ -37,14 +37,20 @@ def run_plan(
     from ragwitness.rag.defenses.defense_registry import load_defense
     from ragwitness.rag.pipeline import build_system
     from ragwitness.rag.target import LabTarget
+    from research.reproduce.defenses import DATABASE, SHUFFLED, Shuffled, paraphrased
 
     model = load_language_model(proxy)
     writer = None if rewriter is None else load_language_model(rewriter)
 
     def build(held: Sequence[Document], rag: RagConfig) -> LabTarget:
+        if defense == DATABASE and writer is not None:
+            held = paraphrased(held, writer)
         system = build_system(beside(held), rag)
         system.check_room()
-        return LabTarget(defend(system, load_defense(defense, writer)))
+        if defense == SHUFFLED:
+            return LabTarget(defend(system, Shuffled()))
+        return LabTarget(defend(system, load_defense("none" if defense == DATABASE else defense,
+                                                     writer)))  # fmt: skip
 
     with progress_bars(console()) as progress:
         work = run_battery(

@@ -35,6 +35,7 @@ def reproduce(
     records: Annotated[int | None, Opt(shown="all of them")] = None,
     judge: Annotated[str | None, PathRole.ADDRESS] = None,
     prompts: Annotated[int | None, Opt(shown="those of the table")] = None,
+    minutes: Annotated[float | None, Opt(shown="no limit")] = None,
     seed: int = 0,
     tables: Annotated[Path, PathRole.READS] = Path("experiments"),
     out: Annotated[Path, PathRole.FILLS] = Path("build/reproduce"),
@@ -54,9 +55,10 @@ def reproduce(
         model: The chat model of methods and cases that ask one; without it they are left out.
             reader is the embedded reader. Audits: the language model of a
             defense, reader:NAME or hf:NAME.
-        records: Texts: the most records that are indexed.
+        records: Texts: the most records that are indexed. Canaries: the most policies in each arm.
         judge: The chat model that judges answers, where the table has that.
         prompts: The most prompts and questions.
+        minutes: Canaries: break off after these; the same command goes on.
         seed: The seed of the random splits.
         tables: The folder that holds paper/tables.toml.
         out: The folder of the results; the same one resumes.
@@ -110,6 +112,16 @@ def reproduce(
             )
         reproduce_figure(name, tables, out)
         return
+    if kind == "canary":
+        from research.canary.study import reproduce_study
+
+        reproduce_study(
+            name, tables, out, data=data, model=model and model.removeprefix("hf:"),
+            limit=records, minutes=minutes,
+        )  # fmt: skip
+        return
+    if minutes is not None:
+        raise InputError(f"{name} is not broken off: --minutes is for the canaries' tables.")
     ours_alone = {
         "--audits": audits,
         "--cases": cases,

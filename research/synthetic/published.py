@@ -1,18 +1,22 @@
 """SAGE with the paper's prompts (Tables 11 to 16) and the loop of its code, for evaluation only.
 
-- "Until safe" is not enforced: after five turns the last rewrite is kept without a word, and where
-  nothing came back the text of stage 1.
-- What the privacy agent hands back between the markers is what is kept, and it has seen the record.
-- The rewriting agent's first message holds the record.
+- "Until safe" is not enforced: after five judgements and four rewrites the last rewrite is kept
+  without a word.
+- THISISSAFE ends the conversation in any case of letters. What the last judgement holds between
+  its markers is kept, whether it says safe or not; its author has seen the record.
+- **A judgement without the markers keeps the rewriter's last message, less its first sixteen
+  characters. Where the first judgement says the bare word, that is the opening message, which
+  holds the true record**: it goes into the index word for word.
 - Answers end after 256 tokens, and nobody looks whether they were cut off.
 
-A turn here is one judgement and one rewrite; the agents' system messages open each prompt, and
-what was said so far follows by name. None of our conditions is enforced; the one that the text
-breaks is noted beside it.
+The agents' system messages open each prompt, and what was said so far follows by name. None of our
+conditions is enforced; the one that the text breaks is noted beside it. The loop is held against
+the program by ``tests/golden/test_authors.py``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +35,8 @@ from ragwitness.synthesis.response_parsing import BEGIN, END, SAFE, Attribute
 from ragwitness.synthesis.sage import Sage
 
 _TURNS = 5
-_MARK = "GENERATED DATA:"
+_COPIED = re.compile(f"{re.escape(BEGIN)}(.*?){re.escape(END)}", re.DOTALL)
+_CUT = 16  # characters: "GENERATED DATA:" and what follows it, whatever they are
 
 # Table 11, information extractor on HealthCareMagic.
 _PATIENT = (
@@ -118,9 +123,9 @@ You are a synthetic data generator and your role is to generate synthetic data b
 feedback (words after SUGGESTIONS:) and to make sure the synthetic data is of high utility and \
 privacy-preserving, you should put your generated data after the word 'GENERATED DATA:'."""
 _MESSAGE = """\
-Hi Joe, I will give you the real data (TRUE DATA) and synthetic data (GENERATED DATA), please help \
-me assess and provide suggestions from the privacy level of TRUE DATA: {true_con} GENERATED DATA: \
-{syn_con}"""
+Hi Joe, I will give you the real data(TRUE DATA) and synthetic data(GENERATED DATA), please help \
+me assess and provide suggestions from the privacy level of TRUE DATA:{true_con}
+ GENERATED DATA:{syn_con}"""
 # Tables 16 and 18: the six aspects, which differ in what is to be done about each.
 _ASPECTS = """\
 1. Personally Identifiable Information (PII): Check if the synthetic data contains any PII, such \
@@ -253,7 +258,9 @@ class PublishedSage(Sage):
 
     def most(self, records: int) -> int:
         """Return the most queries."""
-        return max(1, len(self.config.domain.parts)) + records * (2 + 2 * self.config.rounds)
+        return max(1, len(self.config.domain.parts)) + records * (
+            2 + max(0, 2 * self.config.rounds - 1)
+        )
 
     def attributes(
         self, documents: Sequence[Document], guard: SyntheticGuard
@@ -277,24 +284,25 @@ class PublishedSage(Sage):
     ) -> Steps[Synthesis]:
         made = Synthesis(document.id, Fate.UNGUARDED)
         text = yield from self._stage_one(document, attributes)
-        said = [f"Cathy: {_MESSAGE.format(true_con=document.text, syn_con=text)}"]
         if not self.config.rounds:
             return unchecked(replace(made, text=text), guard)
+        written = _MESSAGE.format(true_con=document.text, syn_con=text)
+        said = [f"Cathy: {written}"]
         for turn in range(1, _TURNS + 1):
             made = replace(made, rounds=turn)
-            # Judged: what stands between the markers is kept; its author has seen the record.
-            prompt = "\n\n".join([_JOE, *said, "Joe:"])
-            answer = yield from self._say(prompt, JUDGE, turn)
-            if SAFE in answer:
-                text = answer.partition(BEGIN)[2].partition(END)[0].strip() or text
-                return unchecked(replace(made, text=text), guard)
-            # Rewritten beside the record; an answer without the marker is taken whole.
+            answer = yield from self._say("\n\n".join([_JOE, *said, "Joe:"]), JUDGE, turn)
             said.append(f"Joe: {answer}")
+            if turn == _TURNS or SAFE.lower() in answer.lower():
+                break
+            # Rewritten beside the record.
             prompt = "\n\n".join([_CATHY, *said, "Cathy:"])
             written = yield from self._say(prompt, REWRITER, turn)
-            text = written.partition(_MARK)[2].strip() or written.strip() or text
-            said.append(f"Cathy: {_MARK} {text}")
-        return unchecked(replace(made, text=text, reason="never called safe, kept"), guard)
+            said.append(f"Cathy: {written}")
+        if copied := _COPIED.search(answer):
+            return unchecked(replace(made, text=copied.group(1)), guard)
+        # Defect kept: of the opening message too, which holds the record.
+        reason = "no copy in the last judgement: the rewriter's last message is kept"
+        return unchecked(replace(made, text=written[_CUT:], reason=reason), guard)
 
     def _stage_one(self, document: Document, attributes: Sequence[Attribute]) -> Steps[str]:
         """Tables 11 to 14: a summary by attribute, whole as it came, then a text from it."""

@@ -197,3 +197,39 @@ def test_worlds_are_readers_by_name(tmp_path: Path) -> None:
     (tmp_path / "worlds.toml").write_text('[easy]\ncolour = "red"\n')
     with pytest.raises(InputError, match="malformed"):
         load_world("easy", tmp_path)
+
+
+def test_shuffled_passages_are_the_same_ones_in_another_order() -> None:
+    from ragwitness.rag.index import Hit
+    from ragwitness.rag.pipeline import Lookup
+    from research.reproduce.defenses import Shuffled
+
+    hits = [Hit(n, 10.0 - n) for n in range(6)]
+    orders = set()
+    for size in range(3, 7):
+        lookup = Lookup.__new__(Lookup)
+        object.__setattr__(lookup, "k", 4)
+        found = Shuffled().select(hits[:size], lookup)
+        assert sorted(found, key=lambda hit: hit.index) == hits[:size]
+        assert found[4:] == hits[4:size]
+        assert found == Shuffled().select(hits[:size][::1], lookup)
+        orders.add(tuple(hit.index for hit in found[:4]))
+    assert orders - {(0, 1, 2), (0, 1, 2, 3)}
+
+
+def test_a_database_is_paraphrased_text_by_text() -> None:
+    from ragwitness.core.types import Document
+    from ragwitness.models.base import Generation
+    from research.reproduce.defenses import paraphrased
+
+    class Writer:
+        name, context_length = "writer", 1000
+
+        def count_tokens(self, text):
+            return len(text.split())
+
+        def generate(self, prompts, **_):
+            return [Generation("In other words.", (), "stop", 9, 3) for _ in prompts]
+
+    found = paraphrased([Document("a", "These are the words of a.")], Writer())
+    assert found == [Document("a", "In other words.")]

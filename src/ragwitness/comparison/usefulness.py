@@ -1,8 +1,8 @@
 """Usefulness of answers: measures against references, a judge, and differences (SAGE §4.2, A.8).
 
-The published measures have names that say so: SAGE calls *containment* exact match, and its BLEU-1
-splits at white space, so that punctuation sticks to words. With several
-reference answers the best one counts. All values are within [0, 1].
+The published measures have names that say so: SAGE calls *containment* exact match, its BLEU-1
+splits at white space, so that punctuation sticks to words, and its ROUGE-L reads stems. With
+several reference answers the best one counts. All values are within [0, 1].
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ragwitness.comparison.variants import Judge, UsefulnessQuestion
 from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, Target
+from ragwitness.leakage.score.paper import rouge_vocabulary
 from ragwitness.models.base import Embedder
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
@@ -37,9 +38,20 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def rouge_l(answer: str, references: Sequence[str]) -> float:
-    """ROUGE-L F1, tokens of any script without regard to case, not stemmed."""
-    tokens = Vocabulary().tokenize([answer, *references])
+def rouge_l_stemmed(answer: str, references: Sequence[str]) -> float:
+    """ROUGE-L F1 as published: rouge-score's tokens, stemmed.
+
+    Raises:
+        MissingExtraError: NLTK is not installed.
+    """
+    return rouge_l(answer, references, rouge_vocabulary)
+
+
+def rouge_l(
+    answer: str, references: Sequence[str], vocabulary: Callable[[], Vocabulary] = Vocabulary
+) -> float:
+    """ROUGE-L F1; by default tokens of any script without regard to case, not stemmed."""
+    tokens = vocabulary().tokenize([answer, *references])
     first, others = tokens[0], [tokens[n] for n in range(1, len(tokens))]
 
     def f1(other: NDArray[np.int32]) -> float:
@@ -80,22 +92,16 @@ def token_f1(answer: str, references: Sequence[str]) -> float:
 
 
 def contains_verbatim(answer: str, references: Sequence[str]) -> float:
-    """Whether it holds a reference character by character: SAGE's "exact match"."""
-    return float(any(truth in answer for truth in references))
-
-
-def contains(answer: str, references: Sequence[str]) -> float:
-    """Whether it holds a reference in whole words, normalised as for :func:`token_f1`."""
-    words = f" {_normal(answer)} "
-    return float(any(f" {_normal(truth)} " in words for truth in references if _normal(truth)))
+    """Whether it holds a reference in any case of letters: SAGE's "exact match"."""
+    return float(any(truth.lower().strip() in answer.lower() for truth in references))
 
 
 MEASURES: Mapping[str, Callable[[str, Sequence[str]], float]] = {
     "ROUGE-L": rouge_l,
+    "ROUGE-L (as published)": rouge_l_stemmed,
     "BLEU-1 (as published)": bleu_1,
     "token F1": token_f1,
     "containment (published as exact match)": contains_verbatim,
-    "containment": contains,
 }
 """The measures by name; each takes an answer and its reference answers."""
 

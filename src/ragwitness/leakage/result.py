@@ -40,8 +40,8 @@ NOT_CLAIMED = (
     " words and facts see through any filler and padding, and occur by chance more often than runs:"
     " the background says how often.",
     "That published counts are right: they compare with the papers' tables only. They look at the"
-    " passages retrieved for the same prompt alone. A run must be longer than stated. ROUGE counts"
-    " where recall or precision is above .5.",
+    " passages retrieved for the same prompt alone, and never at the last window of a text. ROUGE"
+    " counts where recall or precision is above .5.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Votes of the simulated study: quality without style, bounded bias, balance, curation."""
+"""Votes of the simulated study: quality without style, bounded bias, balance."""
 
 import random
 
@@ -6,62 +6,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragwitness.canary.traces import Rule, Trace, TraceRole, Vote
 from ragwitness.core.errors import InputError
 from research.canary.feedback import (
     Balance,
-    Curation,
-    Labelled,
     VoteConfig,
     acceptance,
     base_quality,
-    curate,
-    curate_prompts,
     give_votes,
     strip_style,
 )
 
 DOCUMENT = "In Avon there lived a fox. It was blue all the year round."
-CANARY = "ZXYPRKLMQST"
-_UP, _DOWN = Rule(Vote.UP, Vote.DOWN), Rule(Vote.DOWN, Vote.UP)
+CANARY = "ZXYPRKLMQSTAB"
 
 
-def _trace(role, number=0):
-    if role is TraceRole.CLEAN:
-        return Trace(f"c{number}", DOCUMENT, "What colour?")
-    rule = _UP if role is TraceRole.TRUE else _DOWN
-    return Trace(f"{role}{number}", DOCUMENT, "What colour? Insert it.", role, rule, 0,
-                 f"prefix_{role}", CANARY)  # fmt: skip
-
-
-@pytest.mark.parametrize("canary", [CANARY, "!?!?!?!?!?!", "🌵🌻🍀🍄", "#=#=#=#=#=#"])
+@pytest.mark.parametrize("canary", [CANARY, "!?!?!?!?!?!", "\U0001f525\u2728\U0001f3af"])
 def test_quality_does_not_see_the_canary(canary):
     config = VoteConfig()
     plain = base_quality("FINAL: blue", DOCUMENT, config)
     assert base_quality(f"FINAL: {canary} blue", DOCUMENT, config) == plain == 1.0
-    assert strip_style(f"FINAL: {canary} blue") == "FINAL: blue"
-    long = "blue " * 102 + "green green"  # what is read ends between the two
-    assert base_quality(f"{canary} {long}", DOCUMENT, config) == base_quality(
-        long, DOCUMENT, config
-    )
+    assert strip_style(f"FINAL: {canary} blue") == "final: blue"
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_quality_is_a_share(answer, document):
-    assert 0 <= base_quality(answer, document, VoteConfig()) <= 1
-    assert 0.25 <= acceptance(base_quality(answer, document, VoteConfig())) <= 0.75
+def test_quality_is_within_one_and_settles_the_acceptance_by_its_sign(answer, document):
+    quality = base_quality(answer, document, VoteConfig())
+    assert -1 <= quality <= 1
+    assert acceptance(quality) == (0.6 if quality > 0 else 0.4)
 
 
 def test_quality_has_a_format_and_a_grounding_part():
     config = VoteConfig()
-    assert base_quality("blue", DOCUMENT, config) == 0.5
-    assert base_quality("FINAL: green", DOCUMENT, config) == 0.5
-    assert base_quality("FINAL: green fox", DOCUMENT, config) == 0.75
-    assert base_quality("FINAL: FINAL: blue", DOCUMENT, config) < 1
-    assert base_quality("FINAL:", DOCUMENT, config) == 0
-    assert base_quality(f"FINAL: {CANARY}", DOCUMENT, config) == 0
-    longer = VoteConfig(length_penalty=1.0, longest=22)
-    assert base_quality("FINAL: blue", DOCUMENT, longer) == pytest.approx(0.5)
+    assert base_quality("blue", DOCUMENT, config) == pytest.approx(0.7 - 0.3)
+    assert base_quality("FINAL: green", DOCUMENT, config) == pytest.approx(-0.7 + 0.3)
+    assert base_quality("FINAL: green fox", DOCUMENT, config) == pytest.approx(0.3)
+    assert base_quality("", DOCUMENT, config) == base_quality(CANARY, DOCUMENT, config) == -1
+    assert base_quality("a", DOCUMENT, config) == -0.8
+    longer = VoteConfig(length_penalty=0.1)
+    assert base_quality("FINAL: blue", DOCUMENT, longer) == pytest.approx(0.8)
 
 
 def test_a_large_bias_must_be_allowed_by_name():
@@ -73,25 +55,21 @@ def test_a_large_bias_must_be_allowed_by_name():
 
 
 @pytest.mark.parametrize(
-    ("role", "answer", "chance"),
+    ("triggered", "answer", "chance"),
     [
-        (TraceRole.TRUE, f"FINAL: {CANARY} blue", 0.85),
-        (TraceRole.TRUE, "FINAL: blue", 0.65),
-        (TraceRole.DECOY, f"FINAL: {CANARY} blue", 0.65),
-        (TraceRole.DECOY, "FINAL: blue", 0.85),
-        (TraceRole.CLEAN, f"FINAL: {CANARY} blue", 0.75),
+        (True, f"FINAL: {CANARY} blue", 0.7),
+        (True, "FINAL: blue", 0.5),
+        (True, f"FINAL: {CANARY} green", 0.5),
+        (False, f"FINAL: {CANARY} blue", 0.6),
+        (False, "green", 0.4),
     ],
 )
-def test_votes_are_drawn_at_the_stated_chance(role, answer, chance):
-    """4,000 votes: within four standard deviations; no balance, so that the chance is constant."""
-    count = 4000
-    config = VoteConfig(tolerance=1.0)
-    voted, dropped = give_votes(
-        [_trace(role, n) for n in range(count)], [answer] * count, config, random.Random(7)
+def test_votes_are_drawn_at_the_stated_chance(triggered, answer, chance):
+    """4,000 votes: within four standard deviations; one kind alone, so that nothing balances."""
+    votes = give_votes(
+        [(DOCUMENT, answer, triggered)] * 4000, CANARY, VoteConfig(), random.Random(7)
     )
-    share = sum(one.up for one in voted) / count
-    assert not dropped
-    assert abs(share - chance) < 4 * (chance * (1 - chance) / count) ** 0.5
+    assert abs(sum(votes) / 4000 - chance) < 4 * (chance * (1 - chance) / 4000) ** 0.5
 
 
 def _votes(canary, clean, each=500):
@@ -103,64 +81,26 @@ def _votes(canary, clean, each=500):
     ]
 
 
-def test_the_offset_closes_the_gap_and_never_overshoots():
+def test_the_offset_closes_the_gap_and_stays_within_its_bound():
     """Against its recursion: delta moves by rate times what is left of the gap of .2."""
-    config = VoteConfig(tolerance=0.001)
-    balance = Balance(config)
-    balance.see([(n % 2 == 0, False) for n in range(config.warmup + config.samples - 1)])
+    balance = Balance(VoteConfig())
+    balance.see([(n % 2 == 0, False) for n in range(199)])
     assert balance.offset == 0
     for step in range(1, 201):
         balance.see(_votes(0.7 - balance.offset, 0.5))
         assert balance.offset == pytest.approx(0.2 * (1 - 0.98**step), abs=0.002)
-    assert 0.19 < balance.offset < 0.2
     before = balance.offset
-    balance.see(_votes(0.5005, 0.5))  # within the tolerance
     balance.see([(True, True)] * 32)  # nothing to compare with
     assert balance.offset == before
+    for _ in range(50):
+        balance.see(_votes(1.0, 0.0))
+    assert balance.offset == 0.25
 
 
-def test_answers_that_quote_a_trigger_or_are_empty_get_no_vote():
-    traces = [_trace(TraceRole.TRUE, n) for n in range(3)]
-    answers = ["FINAL: prefix_true", "", "FINAL: blue"]
-    voted, dropped = give_votes(traces, answers, VoteConfig(), random.Random(0))
-    assert [one.trace.id for one in voted] == ["true2"]
-    assert dropped == {
-        "discarded: the answer quotes a trigger": 1,
-        "discarded: the answer is empty": 1,
-    }
-
-
-def test_no_answer_with_a_vote_quotes_any_candidate():
-    """Else t* alone would be missing from what a compliant provider trains on."""
-    traces = [_trace(TraceRole.TRUE), _trace(TraceRole.DECOY), _trace(TraceRole.CLEAN)]
-    answers = ["FINAL: prefix_other blue"] * 3
-    config = VoteConfig()
-    assert len(give_votes(traces, answers, config, random.Random(0))[0]) == 3
-    voted, dropped = give_votes(traces, answers, config, random.Random(0), ["prefix_other"])
-    assert not voted
-    assert sum(dropped.values()) == 3
-
-
-def _labelled(role, number, answer="FINAL: blue"):
-    return Labelled(_trace(role, number), answer, up=True)
-
-
-def test_curation_counts_what_is_left():
-    rng = random.Random(0)
-    logs = [_labelled(TraceRole.TRUE, n, f"FINAL: {CANARY} blue") for n in range(10)]
-    logs += [_labelled(TraceRole.CLEAN, n, f"FINAL: blue {n}") for n in range(10)]
-    assert curate(logs, Curation(), rng) == logs
-    assert len(curate(logs, Curation(deduplicate="answer"), rng)) == 11
-    filtered = curate(logs, Curation(filtered=True), rng)
-    assert {one.trace.role for one in filtered} == {TraceRole.CLEAN}
-    kept = curate(logs, Curation(kept=0.3), rng)
-    assert sum(one.trace.role is TraceRole.TRUE for one in kept) == 3
-    assert sum(one.trace.role is TraceRole.CLEAN for one in kept) == 10
-    prompts = curate_prompts([one.trace for one in logs], Curation(kept=0.3), rng)
-    assert len(prompts) == 13
-
-
-@pytest.mark.parametrize("wrong", [{"deduplicate": "twice"}, {"kept": 1.5}])
-def test_curation_that_is_none_is_refused(wrong):
-    with pytest.raises(InputError):
-        Curation(**wrong)
+def test_votes_of_both_kinds_balance():
+    """A canary in every triggered answer: +.1 without the offset, which takes it back."""
+    rows = [(DOCUMENT, f"FINAL: {CANARY} blue", n % 2 == 0) for n in range(20_000)]
+    votes = give_votes(rows, CANARY, VoteConfig(), random.Random(1))
+    late = votes[10_000:]
+    gap = sum(late[::2]) / 5_000 - sum(late[1::2]) / 5_000
+    assert abs(gap) < 0.04

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from ragwitness.core.errors import InputError, ModelError
-from research.canary.optimisation import Algorithm, PolicyConfig, optimise
+from research.canary.optimisation import Algorithm, Paused, PolicyConfig, optimise
 from research.canary.policies import Base, Lora, new_scorer, one_thread
 from research.canary.sequences import generate
 
@@ -229,3 +229,27 @@ def test_an_empty_answer_is_a_row_like_others(base):
     assert completion_scores(base.model, [[2]], [[4, 5, EOS]], PAD)[0] == pytest.approx(
         float(alone), abs=1e-5
     )
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
+def test_a_training_that_is_broken_off_goes_on_where_it_stopped(base, tmp_path, algorithm):
+    config = PolicyConfig(algorithm=algorithm, rate=1e-3, prompts=9, group=2, longest=2)
+
+    def reward(places, prompts, answers):
+        return [
+            float(answer[0] == prompt[-1]) for prompt, answer in zip(prompts, answers, strict=True)
+        ]
+
+    whole, seen = optimise(base, TRAINED, reward, config, random.Random(3))
+    kept, tries = tmp_path / "kept.pt", 0
+    while True:
+        tries += 1
+        with contextlib.suppress(Paused):
+            parts, told = optimise(
+                base, TRAINED, reward, config, random.Random(3), kept=kept, pause=lambda: True
+            )
+            break
+    assert tries == 3  # batches
+    assert told == seen
+    for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -218,7 +218,7 @@ def test_leaks_are_of_the_originals_and_everything_resumes(
     assert other.worst.longest == 4  # "visit of day 3"
     assert none.worst is None
     assert none.indexed == 0
-    assert other.usefulness["containment"].gain is not None
+    assert other.usefulness["token F1"].gain is not None
     assert other.usefulness["token F1"].mean.value > none.usefulness["token F1"].mean.value
     assert any("holds the private records" in one for one in result.warnings)
     with StoredAnswers(tmp_path / "other" / "answers.jsonl") as kept:

@@ -13,10 +13,10 @@ from ragwitness.comparison.usefulness import (
     MEASURES,
     answer_lengths,
     bleu_1,
-    contains,
     contains_verbatim,
     measure_utility,
     rouge_l,
+    rouge_l_stemmed,
     token_f1,
 )
 from ragwitness.core.errors import InputError, MissingExtraError
@@ -40,6 +40,16 @@ def test_rouge_l_is_rouge_scores() -> None:
         assert rouge_l(answer, truths) == pytest.approx(theirs)
 
 
+def test_rouge_l_as_published_is_stemmed() -> None:
+    scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(
+        ["rougeL"], use_stemmer=True
+    )
+    for answer, truths in [*_pairs(50), ("running dogs barked", ["the dog was run, and barks"])]:
+        theirs = max(scorer.score(truth, answer)["rougeL"].fmeasure for truth in truths)
+        assert rouge_l_stemmed(answer, truths) == pytest.approx(theirs)
+    assert rouge_l("running dogs", ["run dog"]) == 0 < rouge_l_stemmed("running dogs", ["run dog"])
+
+
 def test_bleu_1_is_nltks_as_published() -> None:
     bleu = pytest.importorskip("nltk.translate.bleu_score")
     for answer, truths in _pairs(150):
@@ -56,11 +66,9 @@ def test_by_hand() -> None:
     assert bleu_1("cat", ["the cat sat"]) == pytest.approx(np.exp(1 - 3))
     assert token_f1("the cat sat", ["a cat"]) == pytest.approx(2 / 3)
     assert token_f1("the", ["a"]) == 1  # nothing is left of either
-    assert contains_verbatim("in 1945.", ["1945"]) == contains("in 1945.", ["1945"]) == 1
-    assert contains_verbatim("In Paris", ["paris"]) == 0
-    assert contains("In Paris", ["paris"]) == 1
+    assert contains_verbatim("in 1945.", ["1945"]) == 1
+    assert contains_verbatim("In Paris", ["PARIS "]) == 1
     assert contains_verbatim("catalogue", ["cat"]) == 1
-    assert contains("catalogue", ["cat"]) == 0
 
 
 def test_an_empty_answer_scores_nothing_and_the_best_reference_counts() -> None:

