@@ -89,7 +89,7 @@ def results() -> list[tuple[Case, Battery]]:
     )
     assert one is not None
     used = {"generator": "a reader", "s-rag: audit classifier": "random forest"}
-    first = Battery((one,), {"blind words": Rate(0.9, 0.85, 0.95, 99)}, {}, {}, {}, 0.0, used, 1.0)
+    first = Battery((one,), {"blind words": Rate(0.9, 0.85, 0.95, 99)}, {}, {}, 0.0, used, 1.0)
     second = replace(first, controls={}, skipped={"s2mia": "nothing could be read"}, settings={})
     printed = {"mba:paper": {"auc": 0.88, "f1": 0.9}, "s2mia": {"auc": 0.7}}
     return [(Case("a <case>", "f.jsonl", printed), first), (Case("b", "f", printed), second)]
