@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ragwitness.core.types import READING
 from tests.golden import answering, tasks
 from tests.golden.tasks import INPUTS, RUNS, STORED, TABLES, TASKS, WHERE, done, same
 
@@ -174,6 +175,26 @@ def test_a_killed_audit_goes_on_where_it_was() -> None:
     assert len(answering.PROMPTS) == len(tasks.rows_of(whole / "answers.jsonl")) - len(kept)
     assert finished >= 6
     assert _scores(run) == _scores(whole)
+
+
+def test_answers_of_an_earlier_reading_are_read_again_and_none_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Scores of other rules are in no result; the answers are kept, and scored by those of now."""
+    run = _run_of(_taken("runs", "audit", RUNS).parent)
+    (run / "result.json").unlink()
+    kept, before = tasks.rows_of(run / "scores.jsonl"), _spending()
+    asked = {row["asked"]["query"]["prompt"] for row in tasks.rows_of(run / "answers.jsonl")}
+    monkeypatch.setattr("ragwitness.runner.score_store.READING", READING)
+    done(*TASKS["audit"], "--run", run, "--reference-model", "none")
+    # Some documents are asked about at other words by now; nothing that was paid for is lost.
+    assert not asked & set(answering.PROMPTS)
+    assert len(answering.PROMPTS) < len(asked)
+    after = _spending()
+    assert all(after[path].startswith(rows) for path, rows in before.items())
+    scores = tasks.rows_of(run / "scores.jsonl")
+    assert {row["document"] for row in scores} == {row["document"] for row in kept}
+    assert not {row["unit"] for row in scores} & {row["unit"] for row in kept}
 
 
 def _scores(run: Path) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ from ragwitness.runner.budget import OPTIONS
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.worker import Progress
 from ragwitness.text.overlap import SubsequenceIndex, Vocabulary, shared_runs
-from ragwitness.text.words import canonical_text
+from ragwitness.text.words import canonical_text, split_words
 
 # The texts themselves against the records: an upper bound of every attack (A.5).
 
@@ -259,7 +259,7 @@ def _compared(
 ) -> Compared:
     # Empty answers prove nothing about leaks (a warning says so).
     valid = leaks if leaks and not leaks.silent else None
-    texts = [len(document.text.split()) for document in variant.documents]
+    texts = [len(split_words(document.text)) for document in variant.documents]
     return Compared(
         name=variant.name,
         target=target.name,

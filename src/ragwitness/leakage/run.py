@@ -32,7 +32,7 @@ from ragwitness.text.overlap import (
     overlapping,
     without_copies,
 )
-from ragwitness.text.words import canonical_text, word_tokens
+from ragwitness.text.words import canonical_text, letters_of, word_tokens
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -316,7 +316,7 @@ def score_leaks(
 
 def _silent(transcripts: Sequence[Transcript]) -> bool:
     """Whether no answer holds a letter or a digit: then nothing was measured."""
-    return not any(any(map(str.isalnum, t.output)) for t in transcripts if t.error is None)
+    return not any(letters_of(t.output) for t in transcripts if t.error is None)
 
 
 def _doubt(transcripts: Sequence[Transcript], planned: int) -> str:

@@ -35,7 +35,7 @@ from ragwitness.membership.results.audit import Calibration
 from ragwitness.stats.p_values import largest_tie, two_sample, votes_of
 from ragwitness.text.domain_shift import MEASURES, is_mark, kind_words, measure, unlikeness
 from ragwitness.text.overlap import without_copies
-from ragwitness.text.words import cut_characters
+from ragwitness.text.words import cut_characters, split_words
 
 _MOST = 400  # documents of a set that are compared: a difference too small for them is none
 _LONGEST = 20_000  # characters of a document whose words are read
@@ -139,7 +139,7 @@ def _two_sample_report(
     cosines = _cosines([[*tokens, *map(" ".join, pairwise(tokens[:_PAIRED]))] for tokens in words])
     # A method that reads no further than an opening, or the second half alone, sees the same words
     # at other places.
-    halves = [cut_words(text, min(_PAIRED, len(text.split())) // 2)[0] for text in texts]
+    halves = [cut_words(text, min(_PAIRED, len(split_words(text))) // 2)[0] for text in texts]
     views = [("half", halves)]
     for length, unit in openings:
         cut = cut_words if unit == "words" else cut_characters

@@ -280,8 +280,8 @@ def blind_words(
 def blind_length(inside: Sequence[Document], outside: Sequence[Document]) -> Rate | None:
     """AUC of the number of words: members longer than non-members by chance or by bias."""
     return area(
-        [float(len(document.text.split())) for document in inside],
-        [float(len(document.text.split())) for document in outside],
+        [float(len(split_words(document.text))) for document in inside],
+        [float(len(split_words(document.text))) for document in outside],
     )
 
 

@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from ragwitness.membership.windows import WindowedAudit, Windows
 from ragwitness.runner.score_store import AuditUnit, unit_id
 from ragwitness.runner.worker import Done, advance, probe_of
 from ragwitness.text.overlap import Vocabulary, same_text, without_copies
+from ragwitness.text.words import letters_of, split_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def versions(
     from rapidfuzz.distance import Indel
     from rapidfuzz.process import cdist
 
-    known_out = tuple(d for d in known_out if len(d.text.split()) >= _SHORTEST)
+    known_out = tuple(d for d in known_out if len(split_words(d.text)) >= _SHORTEST)
     if not known_out or not documents:
         return ()
     words = Vocabulary().tokenize(d.text[:_READ] for d in (*known_out, *documents))
@@ -366,7 +366,7 @@ def same_questions(audit: Audit, documents: Iterable[Document]) -> list[list[Doc
     for document in documents:
         windows = audit.windows(document) if isinstance(audit, WindowedAudit) else [document]
         text = unicodedata.normalize("NFKC", windows[0].text if windows else "").casefold()
-        opening = "".join(islice(filter(str.isalnum, text), _OPENING))
+        opening = letters_of(text)[:_OPENING]
         openings.setdefault(opening, []).append(document)
     # 2. The questions before the first answer; later ones follow from the answers.
     groups: dict[tuple[Query, ...], list[Document]] = {}

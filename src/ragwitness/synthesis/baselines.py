@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
+
+import regex as re
 
 from ragwitness.core.types import Document
 from ragwitness.synthesis import agents

@@ -7,9 +7,10 @@ another order. All of that is read; a missing part is counted, and never assumed
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
+
+import regex as re
 
 from ragwitness.text.replies import declines, preamble
 from ragwitness.text.words import split_words

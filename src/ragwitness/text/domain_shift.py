@@ -8,22 +8,22 @@ the sample that comes with the package, counts half against it.
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import regex as re
 from numpy.typing import NDArray
 
 from ragwitness.text.sample import load_sample
-from ragwitness.text.words import LETTER, UNSPACED, script_pattern
+from ragwitness.text.words import LETTER, all_letters, is_unspaced, letters_of, script_pattern
 
 Float64 = NDArray[np.float64]
 Symbols = NDArray[np.uint64]
 
 _WORD = script_pattern(rf"[[{LETTER}]--_]+(?:['\u2019][[{LETTER}]--_]+)*")
-_UNPARTED = script_pattern(UNSPACED)
+_SIGN = script_pattern(rf"[{LETTER}]+|[^{LETTER}\s]|\n")
 _LONG_WORD = 30
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 _MARK = re.compile(r"https?://|www\.|\S@\S|</?\w+|[#*|]{2,}|\[\w+\]")
@@ -61,7 +61,7 @@ def measure(text: str, words: Sequence[str]) -> tuple[float, ...]:
         sum(times for c, times in characters if c.isdigit()) / size,
         sum(times for c, times in characters if c.isupper()) / size,
         sum(times for c, times in characters if is_mark(c)) / size,
-        sum(times for c, times in characters if c.isalpha() and not c.isascii()) / size,
+        sum(times for c, times in characters if all_letters(c) and not c.isascii()) / size,
         100 * text.count("\n") / n,
         100 * len(_MARK.findall(text)) / n,
         float(np.median(years)) if years else float("nan"),
@@ -73,14 +73,14 @@ def measure(text: str, words: Sequence[str]) -> tuple[float, ...]:
 
 def is_mark(sign: str) -> bool:
     """Whether a character is neither a letter, a figure nor white space."""
-    return not sign.isalnum() and not sign.isspace()
+    return not letters_of(sign) and not sign.isspace()
 
 
 def kind_words(text: str) -> list[str]:
     """Return words without case; letters and pairs of letters in scripts without spaces."""
     words: list[str] = []
     for word in _WORD.findall(text.casefold()):
-        dense = len(word) > _LONG_WORD or _UNPARTED.search(word)
+        dense = len(word) > _LONG_WORD or is_unspaced(word)
         words += [*map("".join, pairwise(word)), *word] if dense else [word]
     return words
 
@@ -137,7 +137,7 @@ def _symbols(text: str, letters: bool) -> Symbols:
 
     if letters:
         return np.frombuffer(text.lower().encode("utf-32-le", "surrogatepass"), "<u4").astype("u8")
-    signs = re.findall(r"\w+|[^\w\s]|\n", text.lower())
+    signs = _SIGN.findall(text.lower())
     return np.array([zlib.crc32(s.encode("utf-8", "surrogatepass")) for s in signs], dtype="u8")
 
 
@@ -196,7 +196,7 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
     # 1. The most frequent words and marks of the known texts.
     words = [[kind_words(text) for text in group] for group in (known, texts)]
     common = [w for w, _ in Counter(w for row in words[0] for w in {*row}).most_common(_SIGNS)]
-    marks = Counter(c for text in known for c in {*text} if not c.isalpha() and c != " ")
+    marks = Counter(c for text in known for c in {*text} if not all_letters(c) and c != " ")
     signs = [c for c, _ in marks.most_common(_SIGNS)]
 
     def style(text: str, row: Sequence[str], known: bool) -> list[float]:
@@ -205,7 +205,7 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
         rates += [characters[sign] / max(1, len(text)) for sign in signs]
         # Marks of no other known text: the marks of a known text count itself once.
         alone = sum(
-            n for c, n in characters.items() if not c.isalnum() and c != " " and marks[c] <= known
+            n for c, n in characters.items() if not letters_of(c) and c != " " and marks[c] <= known
         )
         rates.append(alone / max(1, len(text)))
         named = [0.0 if np.isnan(value) else value for value in measure(text, row)]

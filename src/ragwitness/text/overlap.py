@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
+import regex as re
 from numpy.typing import NDArray
 
 from ragwitness.core.types import Document
@@ -426,9 +427,7 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     # A record among other words: the texts that hold most of one which is public as a whole.
     runs = shared_runs(published, private, _RUN).recovered
     disclosed = runs >= NEAR * np.maximum(private.sizes, _RUN)
-    public_records = vocabulary.tokenize(
-        text for text, out in zip(records, disclosed, strict=True) if out
-    )
+    public_records = vocabulary.tokenize(compress(records, disclosed))
 
     def holds_record(text: str) -> bool:
         runs = shared_runs(vocabulary.tokenize([text]), public_records, _RUN).recovered

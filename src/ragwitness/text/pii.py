@@ -10,16 +10,17 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+import regex as re
+
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.core.quotes import quote_error
 from ragwitness.text.secrets import CONTACTS, Secret
-from ragwitness.text.words import split_words
+from ragwitness.text.words import letters_of, split_words
 
 _SURE = 0.4  # of Presidio's scores: a telephone number has this, a bare run of digits less
 _FORMS = tuple(zip(("EMAIL", "PHONE", "URL"), CONTACTS, strict=True))
@@ -172,7 +173,7 @@ def _prose(text: str, start: int, end: int) -> bool:
     address = text[start:end]
     if "/" in address or address.casefold().startswith("www."):
         return False
-    return text[end : end + 1].isalnum() or not _SITE.fullmatch(address)
+    return bool(letters_of(text[end : end + 1])) or not _SITE.fullmatch(address)
 
 
 @cache
@@ -230,7 +231,7 @@ def _words_of(base: Any) -> Any:
             return False
 
         def is_punct(self, word: str, language: str) -> bool:  # noqa: ARG002
-            return not word.isalnum()
+            return not letters_of(word)
 
     return Words
 

@@ -10,7 +10,6 @@ membership audits as well as the attacks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -18,7 +17,7 @@ from functools import cache
 from typing import Any, Self
 from unicodedata import normalize
 
-import regex
+import regex as re
 
 from ragwitness.text.words import (
     SENTENCE_END,
@@ -27,6 +26,8 @@ from ragwitness.text.words import (
     core,
     expression,
     is_unspaced,
+    letters_of,
+    plain_tokens,
     read_table,
     script_pattern,
     split_words,
@@ -102,8 +103,8 @@ class Tongue:
 
         return cls(
             name=row["name"],
-            yes=tuple(word for word in yes.split("|") if word.isalpha() and len(word) > 1),
-            no=tuple(word for word in no.split("|") if word.isalpha() and len(word) > 1),
+            yes=tuple(word for word in yes.split("|") if all_letters(word) and len(word) > 1),
+            no=tuple(word for word in no.split("|") if all_letters(word) and len(word) > 1),
             opening=re.compile(
                 rf"[\W_]*(?:({yes})|((?:{no})(?!\.?\s?\d)|(?:{yes}) not))(?!-\w){follows}",
                 re.IGNORECASE,
@@ -194,7 +195,7 @@ def yes_or_no(text: str) -> YesOrNo:
             if (value := _stated(tongue, clause.strip())) is not None:
                 return YesOrNo(value, None, tongue)
     # 4. The only one of the words that it holds.
-    words = set(re.findall(r"\w+", plain.casefold()))
+    words = set(plain_tokens(plain))
     mixed = any(words & {*tongue.yes} and words & {*tongue.no} for tongue in tongues())
     for tongue in () if mixed or _HEDGED.search(plain) else tongues():
         matches = list(tongue.single.finditer(plain, start))
@@ -250,7 +251,7 @@ def declines(text: str) -> bool:
 
 
 @cache
-def _refusal() -> regex.Pattern[str]:
+def _refusal() -> re.Pattern[str]:
     table = read_table("replies.toml")
     return expression(f"(?is){table['refusal']['opens']}", table)
 
@@ -385,7 +386,7 @@ def stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]
             dropped = {n for span in spans for n in range(*span)}
             rest = [item for n, item in enumerate(characters.items()) if n not in dropped]
             # An echo may be all there is; of anything else something stays.
-            if dropped and (name == "echo" or any(char.isalnum() for _, char in rest)):
+            if dropped and (name == "echo" or any(letters_of(char) for _, char in rest)):
                 # The backslash of a line break in JSON becomes the line break.
                 breaks = {n for n, char in rest if name == "json" and char == "\\"}
                 characters, changed = dict(rest) | dict.fromkeys(breaks, "\n"), True

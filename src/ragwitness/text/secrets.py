@@ -11,7 +11,6 @@ initials, a street in full and short, a telephone number with and without its co
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import regex
+import regex as re
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
@@ -38,6 +37,7 @@ from ragwitness.text.words import (
     canonical_places,
     canonical_text,
     expression,
+    letters_of,
     read_table,
     script_pattern,
 )
@@ -52,7 +52,6 @@ _LOCAL = "|".join(
     rf"(?<!{letter}[.+-]*){letter}(?:{letter}|[.+-])*+" for letter in (_LATIN, _NATIVE, _ALONE)
 )
 _PARTS = r"[-.\s\u2010-\u2015]"
-_FIGURE = r"(?!\p{Nd})"
 _HOSTS = "|".join(read_table("spellings.toml")["words"]["hosts"].split())
 CONTACTS = tuple(
     script_pattern(source)
@@ -203,7 +202,7 @@ def _secret(row: dict[str, Any], where: str) -> Secret:
     kind, record = str(row.get("kind") or "secret"), row.get("record", "")
     # Half of a surrogate pair is no text: it cannot be written to a file.
     valid = isinstance(text, str) and not any("\ud800" <= char <= "\udfff" for char in text)
-    if not (valid and any(char.isalnum() for char in text)):
+    if not (valid and letters_of(text)):
         raise InputError(f"{where}: the text of the secret is empty or not text.", _FORM)
     # A secret that is never found would always count as kept.
     if len(text) <= _SHORT and not SecretIndex([Secret(text, kind, "")]).find(f"I {text} i"):
@@ -227,7 +226,12 @@ TABLE["expressions"]["STREETS"] = "|".join(" ".join(_WORDS["streets"]).split())
 _PATTERNS = {name: expression(source, TABLE) for name, source in TABLE["patterns"].items()}
 _PARTICLES, _TITLES = (frozenset(_WORDS[name].split()) for name in ("particles", "titles"))
 _FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
-_TOKEN = script_pattern(rf"{UNIT}|\p{{Nd}}+|[[{LETTER}]--[\p{{Nd}}_{UNSPACED}]]+")
+# Where letters of another script join a word, it ends: an address or a foreign name in a sentence.
+# Latin letters stand for some Greek, Cyrillic and Armenian ones in the canonical form.
+_ALPHABETS = r"\p{Latin}\p{Greek}\p{Cyrillic}\p{Armenian}"
+_TOKEN = script_pattern(
+    rf"{UNIT}|\p{{Nd}}+|(?:[{_ALPHABETS}]\p{{M}}*)+|[[{LETTER}]--[\p{{Nd}}_{UNSPACED}{_ALPHABETS}]]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +314,7 @@ def _attached(word: str) -> Iterator[tuple[int, int]]:
 
 
 # The texts required before, at and behind a spelling, by its check.
-_CONTEXTS = defaultdict[str, list[list[regex.Pattern[str]]]](list)
+_CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
 for _row in TABLE["context"]:
     _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
     _CONTEXTS[_row["check"]].append([expression(part, TABLE) for part in _parts])
@@ -334,7 +338,7 @@ class Spelling:
     letters: str
     begins: frozenset[int]
     check: str = ""
-    number: regex.Pattern[str] | None = None
+    number: re.Pattern[str] | None = None
 
     def stands(self, row: Row, start: int) -> bool:
         """Say whether a row that holds these letters holds them as written words."""
@@ -365,7 +369,7 @@ class Spelling:
 _NUMBER = 7  # digits that hardly occur by chance, with any signs between them
 
 
-def _parted(row: Row, loose: bool) -> regex.Pattern[str]:
+def _parted(row: Row, loose: bool) -> re.Pattern[str]:
     """The ways to part a number: as listed, as thousands are, six digits in groups of a size."""
     if loose or len(row.letters) >= _NUMBER:
         return _PATTERNS["loose"]
@@ -379,7 +383,7 @@ def _parted(row: Row, loose: bool) -> regex.Pattern[str]:
     for size, sign in ((3, thousands), (2, f"{dash}?"))[: 1 + (len(row.letters) == 6)]:
         way = sign.join(re.split(rf"(?<=\d)(?=(?:\d{{{size}}})+$)", row.letters))
         ways += [way] if re.fullmatch(way, listed) else []
-    return regex.compile("|".join(ways))
+    return re.compile("|".join(ways))
 
 
 def _national(written: str, home: str | None = None) -> tuple[str, str]:

@@ -73,6 +73,7 @@ _DENSE = script_pattern(rf"{UNIT}|[[{LETTER}]--{UNSPACED}]+")
 _CORE = script_pattern(rf"[{LETTER}](?:.*[{LETTER}])?", regex.DOTALL)
 _LETTERS = script_pattern(r"[\p{L}\p{M}\u200c\u200d]+")
 WORD_RUN = script_pattern(rf"[{LETTER}]+")
+_LETTER_RUN = script_pattern(rf"[[{LETTER}]--_]+")
 _TABLE = read_table("words.toml")
 STOP_WORDS = frozenset(_TABLE["function"].split())
 """Function words; too predictable to tell a member from a non-member."""
@@ -106,9 +107,9 @@ def spoken_words(text: str) -> list[Word]:
     return [word for word in split_words(text) if core(word.text)]
 
 
-def in_word(text: str) -> bool:
-    """Whether a text begins with a letter, a mark or a figure."""
-    return _CORE.match(text) is not None
+def letters_of(text: str) -> str:
+    """Return the letters, marks and figures of a text, with nothing between them."""
+    return "".join(_LETTER_RUN.findall(text))
 
 
 def is_unspaced(word: str) -> bool:
@@ -426,8 +427,6 @@ def canonical_places(text: str) -> tuple[str, list[Span] | None]:
 
 # 4. Error messages without private text.
 
-_PLAIN_WORD = re.compile(r"[^\W_]+")
-
 
 def unquoted(message: str, sent: str) -> str:
     """Return a server's message, cut where it begins to repeat the prompt.
@@ -436,9 +435,9 @@ def unquoted(message: str, sent: str) -> str:
         message: The text of an error.
         sent: A prompt that may hold a private record.
     """
-    prompt = _PLAIN_WORD.findall(canonical_text(sent).casefold())
+    prompt = _LETTER_RUN.findall(canonical_text(sent).casefold())
     runs = set(zip(prompt, prompt[1:], prompt[2:], strict=False))
-    words = list(_PLAIN_WORD.finditer(plain := shown(canonical_text(message))))
+    words = list(_LETTER_RUN.finditer(plain := shown(canonical_text(message))))
     for run in zip(words, words[1:], words[2:], strict=False):
         if tuple(word[0].casefold() for word in run) in runs:
             return f"{plain[: run[0].start()].rstrip()} [what was sent]"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import regex as re
 from markupsafe import Markup, escape
 
 from ragwitness.core.types import Answer, Decision, Evidence, Query, Verdict
@@ -14,6 +14,7 @@ from ragwitness.membership.method_registry import AUDITS, AuditListing
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.response_store import StoredResponse
+from ragwitness.text.words import WORD_RUN, word_tokens
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
@@ -148,9 +149,9 @@ def _marked(text: str, pattern: re.Pattern[str] | None, other: str) -> Markup:
 
 def _shared(text: str, other: str) -> list[tuple[int, int]]:
     """Return the places in a text of runs of words that another text holds too."""
-    other_words = [word.casefold() for word in re.findall(r"\w+", other)]
+    other_words = [word.casefold() for word in word_tokens(other)]
     runs = {tuple(other_words[at : at + _RUN]) for at in range(len(other_words) - _RUN + 1)}
-    words = [(match.group().casefold(), match.span()) for match in re.finditer(r"\w+", text)]
+    words = [(match.group().casefold(), match.span()) for match in WORD_RUN.finditer(text)]
     spans: list[tuple[int, int]] = []
     for at in range(len(words) - _RUN + 1):
         if tuple(word for word, _ in words[at : at + _RUN]) in runs:

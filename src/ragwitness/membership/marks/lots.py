@@ -9,12 +9,13 @@ from __future__ import annotations
 import bisect
 import functools
 import random
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
+
+import regex as re
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document, Message, Role
@@ -23,6 +24,7 @@ from ragwitness.text.replies import shape_of
 from ragwitness.text.words import (
     UNSPACED,
     Word,
+    all_letters,
     core,
     dense_tokens,
     language_of,
@@ -292,7 +294,7 @@ def _lot_at(
     )
     if propose is None:
         equals = _listed(_language(text), stem.lower(), before, behind)
-    elif stem.isalpha() and len(stem) > 3:
+    elif all_letters(stem) and len(stem) > 3:
         passage = f"{text[max(0, start - 150) : start]}{{{stem}}}{text[end : end + 80]}"
         equals = (stem.lower(), *propose(passage, stem))
     else:

@@ -30,7 +30,7 @@ from ragwitness.membership.response_parsing.replies import (
     spelt,
 )
 from ragwitness.text.replies import YesOrNo, plain_word, yes_or_no
-from ragwitness.text.words import core, in_word, split_words, spoken_words
+from ragwitness.text.words import core, letters_of, split_words, spoken_words
 
 _OPENERS = " \t\r\n\"'\u201c\u2018\u201e\u00ab([*`_>:\u2026"
 
@@ -133,7 +133,7 @@ def _fit(token: str, rest: str, opening: bool) -> tuple[str, str]:
         return ("begins", rest) if opening or not token else ("none", rest)
     if text.startswith(rest):
         after = text[len(rest) : len(rest) + 1]
-        return ("open" if not after else "none" if in_word(after) else "closed"), ""
+        return ("open" if not after else "none" if letters_of(after[:1]) else "closed"), ""
     return ("begins", rest[len(text) :]) if rest.startswith(text) else ("none", rest)
 
 
@@ -162,7 +162,7 @@ def _word_ends(following: Sequence[TokenLogprob]) -> float:
     if not following or math.isnan(following[0].logprob):
         return 1.0
     after = _listed(following[0]) or {following[0].token: math.exp(following[0].logprob)}
-    return max(0.0, 1.0 - sum(p for text, p in after.items() if in_word(text[:1])))
+    return max(0.0, 1.0 - sum(p for text, p in after.items() if letters_of(text[:1])))
 
 
 def token_at(tokens: Sequence[TokenLogprob], position: int) -> int:

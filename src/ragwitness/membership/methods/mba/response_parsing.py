@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,8 +11,10 @@ from contextlib import suppress
 from difflib import Match, SequenceMatcher
 from itertools import islice, pairwise
 
+import regex as re
+
 from ragwitness.text.replies import declines
-from ragwitness.text.words import core, split_words
+from ragwitness.text.words import LETTER, core, script_pattern, split_words
 
 _Pair = tuple[int, str]  # number of a mask, and its answer
 
@@ -123,6 +124,9 @@ def is_declined(answer: str) -> bool:
     return not normalise(answer) or declines(answer)
 
 
+_KEPT = script_pattern(rf"[[{LETTER}]--_]|(?<=\p{{Nd}})\S(?=\p{{Nd}})")
+
+
 def normalise(text: str) -> str:
     """Fold case and width; keep letters, digits, and signs between two digits.
 
@@ -130,13 +134,7 @@ def normalise(text: str) -> str:
     ('followup', '2.5mg', '2,5mg')
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(
-        char
-        for i, char in enumerate(folded)
-        if char.isalnum()
-        or unicodedata.category(char).startswith("M")
-        or (not char.isspace() and all(folded[j : j + 1].isdigit() for j in (i - 1, i + 1)))
-    )
+    return "".join(_KEPT.findall(folded))
 
 
 def _collect(pairs: Iterable[_Pair], masks: int) -> dict[int, str]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ragwitness.core.errors import InputError
 from ragwitness.models.base import TextScores, counted_characters
 from ragwitness.models.hf import import_libraries, load_pretrained
-from ragwitness.text.words import core, split_words
+from ragwitness.text.words import all_letters, core, letters_of, split_words
 
 # The units of a text that a mask may cover; fragmented words (§4.3.1, Alg. 2).
 
@@ -62,7 +62,7 @@ def word_units(text: str, scores: TextScores) -> list[MaskUnit]:
         end = start + len(stem)
         # The tokens that overlap the word.
         first, last = bisect_right(ends, start), bisect_left(begins, end)
-        if first < last and _holds_letter(stem):
+        if first < last and letters_of(stem):
             broken = any(_continues(text, begin, start) for begin in begins[first:last])
             logprob, rank = scores.logprobs[first:last].sum(), scores.ranks[first:last].max()
             units.append(MaskUnit(index, stem, start, end, float(logprob), int(rank), broken))
@@ -81,16 +81,12 @@ def token_units(text: str, scores: TextScores) -> list[MaskUnit]:
         start = text.index(stem, first)
         end = start + len(stem)
         # A character of several tokens counts once.
-        if not _holds_letter(stem) or " " in stem or (units and start < units[-1].end):
+        if not letters_of(stem) or " " in stem or (units and start < units[-1].end):
             continue
         logprob, rank = float(scores.logprobs[n]), int(scores.ranks[n])
         index = bisect_right(starts, start) - 1
         units.append(MaskUnit(index, stem, start, end, logprob, rank))
     return units
-
-
-def _holds_letter(stem: str) -> bool:
-    return any(character.isalnum() for character in stem)
 
 
 def _continues(text: str, first: int, start: int) -> bool:
@@ -99,7 +95,7 @@ def _continues(text: str, first: int, start: int) -> bool:
     Digits and commas do not join, so "3.5" is not a fragmented word. The published loop also ends
     before it stores a word at the end of the text; this one is kept.
     """
-    return first > start and (text[first].isalpha() or text[first] in _JOINING)
+    return first > start and (all_letters(text[first]) or text[first] in _JOINING)
 
 
 _PLAIN = re.compile(r"[A-Za-z]+(?:['\u2019][A-Za-z]+)?")
@@ -181,7 +177,7 @@ class SequenceSpeller:
 
     def correct(self, previous_two: Sequence[str], word: str) -> str | None:
         """Alg. 1, lines 4-7. An answer of more or fewer words says nothing of this one."""
-        if not any(character.isalpha() for character in word):
+        if not any(map(all_letters, word)):
             return None
         words = [*previous_two, word]  # line 4
         rewritten = self._rewrite(" ".join(words)).split()  # line 5
