@@ -36,7 +36,7 @@ def test_scores_are_divided_by_the_truth_and_not_by_the_score() -> None:
     scores = {name: float(not inside) for name, inside in truth.items()}
     one = measure("mba", scores, truth, known_in=[0.0], known_out=[1.0], retrieved=None,
                   outcomes={}, cost=Cost(1.0, None, None))  # fmt: skip
-    battery = Battery((one,), {}, {}, {}, {}, 0.0, {}, 1.0)
+    battery = Battery((one,), {}, {}, {}, 0.0, {}, 1.0)
     (found,) = indicators_of(Case("c", "f"), battery, [n for n, inside in truth.items() if inside])
     assert found.inside.tolist() == [0.0] * 5
     assert found.outside.tolist() == [1.0] * 5
@@ -80,7 +80,7 @@ def test_what_a_model_did_not_choose_is_said_beside_the_table() -> None:
     one = measure("mba:paper", dict.fromkeys(truth, 1.0), truth, known_in=[0.0], known_out=[1.0],
                   retrieved=None, outcomes=told, cost=Cost(1.0, None, None))  # fmt: skip
     case = Case("by a model", "f")
-    battery = Battery((one,), {}, {}, {}, {}, 0.0, {}, 1.0)
+    battery = Battery((one,), {}, {}, {}, 0.0, {}, 1.0)
     table = Table("mba/t", "T", ("mba:paper",), False, "auc", (case,))
     text = reproduction_markdown(table, [(case, battery)], {})
     assert "by a model, mba:paper: of 10.0 masks a document the model chose all but 9.5" in text
