@@ -115,9 +115,10 @@ def test_a_pack_is_verified_by_what_its_verifier_knew():
     before, beside = rw.verify(pack), rw.verify(str(pack), key=key)
     assert "nothing that you knew before" in before.why
     assert "nothing that you knew before" not in beside.why
-    # A pack of 0.2.0: its seal names no system, and that is all that it lacks.
+    # A pack of 0.2.0: its seal names no system, and its cosine was one of words.
     assert (beside.outcome, beside.failures) == ("inconclusive", ())
-    assert beside.why.count(";") == 0
+    assert beside.why.count(";") == 1
+    assert "details.score/cosine" in beside.why
     assert "the seal does not name the system" in beside.why
     with pytest.raises(InputError, match="--trust does not apply to a pack"):
         rw.verify(pack, STORED.parent / "attest" / "trust-v3.json")

@@ -11,7 +11,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import PILOT
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score, Target
 from ragwitness.membership.assumptions import ranks_decide
-from ragwitness.membership.forecast import refuse_all_unscorable, rehearse
+from ragwitness.membership.forecast import refuse_unscorable, rehearse
 from ragwitness.membership.joint import NATURAL
 from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, Stages, among, stages_of
@@ -48,17 +48,11 @@ _log = logging.getLogger(__name__)
 # scores differ between the two. A pilot has a separate response store: its answers calibrate
 # nothing, since they come before all others.
 
-FIRST = 4
+TEXTS = 4
 """Documents of a pilot, each asked about twice."""
 
-DOCUMENTS = 8
-"""The same if some of the first stood out, but too few: small models answer some questions."""
-
 _NEEDED = 3
-"""Shown texts that must stand out from every hidden text. With eight texts, one more may do so from
-all hidden texts but one, which another document of the index may hold in part. By chance one pilot
-of five passes.
-"""
+"""Shown texts that must stand out from every hidden text: by chance in one pilot of fourteen."""
 
 _QUESTIONS = 3  # of a kind about a pilot text, where the choice is made: each wording once
 _LOOK = 2  # questions that suffice for a document of which nothing is said, where pilots ran on
@@ -87,19 +81,16 @@ class Pilot:
     examples: tuple[tuple[str, str], ...] = ()
     declined: bool = False
 
-    def standing_out(self, exceptions: int = 0) -> int:
-        """Count the shown texts that score above all hidden texts but so many."""
-        hidden = sorted((s.value for s in self.hidden if s.value is not None), reverse=True)
-        bar = hidden[exceptions] if len(hidden) > exceptions else -math.inf
+    def standing_out(self) -> int:
+        """Count the shown texts that score above all hidden texts."""
+        bar = max((s.value for s in self.hidden if s.value is not None), default=-math.inf)
         return sum(s.value is not None and s.value > bar for s in self.shown)
 
     @property
     def possible(self) -> bool:
-        """Whether the method reads this target."""
-        # Scores of both sides are needed; with eight texts one hidden text may score high.
+        """Whether the method reads this target; scores of both sides are needed."""
         read = min(sum(s.value is not None for s in side) for side in (self.shown, self.hidden))
-        allowed = range(2 if len(self.shown) > FIRST else 1)
-        return read >= _NEEDED and any(self.standing_out(n) >= _NEEDED + n for n in allowed)
+        return min(read, self.standing_out()) >= _NEEDED
 
     @property
     def runs_on(self) -> bool:
@@ -112,11 +103,10 @@ class Pilot:
     @property
     def told(self) -> str:
         """The outcome of the pilot, in words."""
-        but_one = self.standing_out() < _NEEDED and self.possible
         start = f"in a pilot of {self.queries} questions"
-        count = f"{self.standing_out(but_one)} of {len(self.shown)} texts shown in the question"
+        count = f"{self.standing_out()} of {len(self.shown)} texts shown in the question"
         if self.possible:
-            return f"{start} {count} stood out from texts not shown{', all but one' * but_one}"
+            return f"{start} {count} stood out from texts not shown"
         if len(self.shown) < _NEEDED:
             return f"it can ask about {len(self.shown)} pilot texts, and {_NEEDED} are needed"
         # The side with fewer scores says why they are missing.
@@ -160,7 +150,7 @@ def pilot_documents(audit: Audit) -> list[Document]:
     """Return generated texts of the package, which no system holds, as far as a method asks."""
     chosen: list[Document] = []
     for document in load_sample():
-        if len(chosen) == DOCUMENTS:
+        if len(chosen) == TEXTS:
             break
         # Of a document that is asked about in windows, the first window.
         windows = audit.windows(document) if isinstance(audit, WindowedAudit) else [document]
@@ -208,7 +198,6 @@ async def run_pilot(
     """
     # 1. Excerpts, and a few answers for the user.
     documents = pilot_documents(audit)
-    pilot = Pilot(audit.name, (), (), 0)
     examples: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     declined: list[bool] = []  # of each text shown
 
@@ -224,27 +213,22 @@ async def run_pilot(
     with ExitStack() as files:
         journal = files.enter_context(ResponseStore(run / PILOT)) if run else None
         worker = Worker(target, journal, watch=watch, limiter=limiter)
-        # The first few; the rest if some of these stood out, but too few.
-        for batch in (documents[:FIRST], documents[FIRST:]):
-            if pilot.shown and (pilot.possible or not pilot.standing_out(1)):
-                break
-            hidden = await worker.run(audit, batch, "pilot, hidden", progress)
-            visible = await worker.run(_ShownAudit(audit), batch, "pilot, shown", progress)
-            if any(outcome.capped for outcome in (*visible, *hidden)):
-                raise InputError(
-                    f"A cap ended the pilot of {audit.name}, which asks whether its answers can be"
-                    " read.",
-                    f"Raise {', '.join(sorted(set(OPTIONS.values())))}, whichever is given; or name"
-                    " a --method, which is not piloted.",
-                )
-            pilot = Pilot(
-                audit.name,
-                (*pilot.shown, *(outcome.score for outcome in visible)),
-                (*pilot.hidden, *(outcome.score for outcome in hidden)),
-                pilot.queries + sum(outcome.queries for outcome in (*visible, *hidden)),
-                (*examples[True], *examples[False]),
-                {*declined} == {True},
-            )
+        hidden = await worker.run(audit, documents, "pilot, hidden", progress)
+        visible = await worker.run(_ShownAudit(audit), documents, "pilot, shown", progress)
+    if any(outcome.capped for outcome in (*visible, *hidden)):
+        raise InputError(
+            f"A cap ended the pilot of {audit.name}, which asks whether its answers can be read.",
+            f"Raise {', '.join(sorted(set(OPTIONS.values())))}, whichever is given; or name a"
+            " --method, which is not piloted.",
+        )
+    pilot = Pilot(
+        audit.name,
+        tuple(outcome.score for outcome in visible),
+        tuple(outcome.score for outcome in hidden),
+        sum(outcome.queries for outcome in (*visible, *hidden)),
+        (*examples[True], *examples[False]),
+        {*declined} == {True},
+    )
     _log.info("pilot of %s: %s", audit.name, pilot.told)
     return pilot
 
@@ -390,11 +374,14 @@ async def refuse_beforehand(plan: AuditPlan, proxy: LanguageModel) -> None:
     Raises:
         InputError: Nothing could be scored.
     """
-    audits = [
+    *first, last = (
         among(build_audit(m, proxy, configure(m, options)), plan.every_document)
         for m, options in CANDIDATES
-    ]
-    await refuse_all_unscorable(audits, plan)
+    )
+    for audit in first:
+        with suppress(InputError):
+            return await refuse_unscorable(audit, plan, plan.known_out)
+    return await refuse_unscorable(last, plan, plan.known_out)
 
 
 async def _use_of(

@@ -10,7 +10,6 @@ import bisect
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 
 from ragwitness.core.errors import InputError
@@ -158,19 +157,6 @@ async def refuse_unscorable(audit: Audit, plan: AuditPlan, calibrating: Sequence
                     f" nothing was sent ({n}: {reason}).",
                     "Give longer documents, or try another --method.",
                 )
-
-
-async def refuse_all_unscorable(audits: Sequence[Audit], plan: AuditPlan) -> None:
-    """Refuse a plan of which no audit could score anything: see :func:`refuse_unscorable`.
-
-    Raises:
-        InputError: All audits would be refused; the last one's reason.
-    """
-    for audit in audits[:-1]:
-        with suppress(InputError):
-            await refuse_unscorable(audit, plan, plan.known_out)
-            return
-    await refuse_unscorable(audits[-1], plan, plan.known_out)
 
 
 def _sample(documents: Sequence[Document]) -> list[Document]:

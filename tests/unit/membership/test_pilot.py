@@ -10,8 +10,7 @@ from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.run_files import ANSWERS, PILOT
 from ragwitness.core.types import Answer, Capability, Query, Score
 from ragwitness.membership.auto_select import (
-    DOCUMENTS,
-    FIRST,
+    TEXTS,
     Pilot,
     choose,
     pilot_documents,
@@ -70,11 +69,11 @@ def test_a_method_whose_reading_tells_shown_texts_apart_is_possible() -> None:
     target = _Chat()
     found = _pilot(target)
     assert found.possible
-    assert (found.standing_out(), found.queries) == (FIRST, 2 * FIRST)
+    assert (found.standing_out(), found.queries) == (TEXTS, 2 * TEXTS)
     assert "4 of 4 texts shown in the question stood out" in found.told
     # Every text hidden first, then with itself before the question: a memory has seen none.
     is_shown = [query.prompt.startswith("Context: ") for query in target.asked]
-    assert is_shown == [False] * FIRST + [True] * FIRST
+    assert is_shown == [False] * TEXTS + [True] * TEXTS
 
 
 def test_a_target_that_ignores_the_question_is_named_with_the_numbers() -> None:
@@ -94,7 +93,7 @@ def test_a_target_that_thinks_until_its_tokens_are_spent_is_named() -> None:
     found = _pilot(_Chat(fails="<think>Let me see. The user wants"))
     assert not found.possible
     # Asked once more with room to think.
-    assert found.queries == 4 * FIRST
+    assert found.queries == 4 * TEXTS
     assert "cannot be read: it thought until its tokens were spent" in found.told
 
 
@@ -104,47 +103,16 @@ def test_chance_alone_rarely_passes() -> None:
     rng = random.Random(3)
     passed = 0
     for _ in range(2000):
-        shown, hidden = (tuple(Score(rng.random()) for _ in range(DOCUMENTS)) for _ in range(2))
-        first = Pilot("x", shown[:FIRST], hidden[:FIRST], 0)
-        passed += first.possible or (
-            first.standing_out(1) > 0 and Pilot("x", shown, hidden, 0).possible
-        )
-    assert passed / 2000 == pytest.approx(1 / 5, abs=0.03)
-
-
-def test_one_text_that_the_index_holds_in_part_decides_no_pilot() -> None:
-    # SmolLM2 at generated documents, whose sentences follow templates.
-    shown = tuple(map(Score, (0.01, 9.98, 7.65, 0.0, 9.22, 0.0, 4.05, 0.0)))
-    hidden = tuple(map(Score, (0.0, 0.03, 8.22, 0.0, 0.0, 0.09, 0.03, 0.0)))
-    found = Pilot("runon", shown, hidden, 88)
-    assert (found.standing_out(), found.standing_out(1)) == (2, 4)
-    assert found.possible
-    assert (
-        "4 of 8 texts shown in the question stood out from texts not shown, all but" in found.told
-    )
-    assert not Pilot("runon", shown[:FIRST], hidden[:FIRST], 44).possible
-    assert not Pilot("runon", (*shown[:6], Score(0.0), shown[7]), hidden, 88).possible
-
-
-def test_a_model_that_answers_some_questions_is_asked_about_more_texts() -> None:
-    told = iter([True, False, False, False, True, True, True, True])
-
-    class Some(_Chat):
-        async def ask(self, query: Query) -> Answer:
-            self.asked.append(query)
-            shown = query.prompt.startswith("Context: ")
-            return Answer("Yes" if shown and next(told) else "No")
-
-    found = _pilot(Some())
-    assert found.possible
-    assert (len(found.shown), found.standing_out()) == (DOCUMENTS, 5)
+        shown, hidden = (tuple(Score(rng.random()) for _ in range(TEXTS)) for _ in range(2))
+        passed += Pilot("x", shown, hidden, 0).possible
+    assert passed / 2000 == pytest.approx(1 / 14, abs=0.02)
 
 
 def test_a_pilot_sends_generated_texts_and_none_of_the_user() -> None:
     target = _Chat()
     audit = build_audit("rag-mia", load_language_model("reader"))
     documents = pilot_documents(audit)
-    assert len(documents) == DOCUMENTS
+    assert len(documents) == TEXTS
     assert all(len(document.text) <= 800 for document in documents)
     assert {document.id for document in documents} <= {document.id for document in _SAMPLE}
     assert _pilot(target).possible
@@ -181,7 +149,7 @@ def test_a_recorded_run_holds_the_answers_of_its_pilot(tmp_path) -> None:
     assert (
         (again.possible, again.standing_out())
         == (found.possible, found.standing_out())
-        == (True, FIRST)
+        == (True, TEXTS)
     )
 
 

@@ -26,6 +26,7 @@ ALLOWED = {
     ("re", "membership/task.py"): "a variable of the environment",
     ("re", "membership/marks/task.py"): "the name of a file",
     ("re", "membership/response_parsing/replies.py"): "an HTML tag",
+    ("re", "leakage/score/paper.py"): "words as the authors' programs part them",
     ("re", "leakage/run.py"): "error messages of services",
     ("re", "comparison/usefulness.py"): "English articles, as the published score drops them",
     ("re", "web/jobs.py"): "names of folders",

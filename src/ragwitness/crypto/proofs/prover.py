@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.crypto.proofs.arithmetic import (
     GENERATOR,
-    MOST_SLOTS,
     POINT_BYTES,
     Point,
     R,
@@ -186,9 +185,7 @@ def opening_quotient(
 # blinds (β₀ + β₁X)·Z, which are 0 there: Z(X) = Xⁿ - 1. Its commitment is [P(τ)]₁.
 
 
-POWERS = MOST_SLOTS + 3
-"""Powers in the file: T has degree n + 2."""
-
+# The file has MOST_SLOTS + 3 powers: T has degree n + 2.
 _DIGEST = "f504c5e49ea297d870ece8e370dd1e5de75ec4eb13eba5aec4fcc05be8af5250"
 _BLOCK = 16  # columns that are extended at a time
 _TABLED = 8  # points whose sums a table holds

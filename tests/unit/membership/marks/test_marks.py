@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from scipy.stats import binom, binomtest, chisquare
@@ -361,7 +362,9 @@ def _calls(result: MarksResult) -> tuple[int, int]:
 
 @functools.cache
 def twenty() -> MarksKey:
-    return marked([document(n) for n in range(20)])
+    # One draw of the lots for all machines: 20 documents found by chance at .05 are no fault.
+    with mock.patch("os.urandom", lambda size: bytes(range(size))):
+        return marked([document(n) for n in range(20)])
 
 
 @pytest.mark.parametrize(
