@@ -32,7 +32,6 @@ _QUESTIONS = {
     "known_out": "Which documents of the same source and kind can it not hold? (none are needed;"
     " 100 give exact ranks)",
 }
-_OPTIONAL = frozenset({"known_out"})
 
 
 def init(
@@ -72,8 +71,7 @@ def init(
     answers: dict[str, Any] = dict(given)
     for name, question in _QUESTIONS.items():
         if not answers[name]:
-            option = f"--{name.replace('_', '-')}"
-            answers[name] = _prompt(option, question, screen, name in _OPTIONAL) or None
+            answers[name] = _prompt(name, question, screen) or None
     task = AuditTask(**answers)
     # 2. The documents: can they be read, are they enough, are both sets of one kind?
     order = task.order(say_error)
@@ -115,9 +113,8 @@ def init(
     leave(outlook)
     screen.print(f"target admits: {', '.join(possible)}; taken: {chosen}. {reason}", markup=False)
     # The forecast says whether the documents suffice; here, whether both sets are of one kind.
-    alike = remarks[1:]
-    if plan.known_out and not alike:
-        alike = (likeness(plan.documents, plan.known_out).told,)
+    compared = [likeness(plan.documents, plan.known_out).told] if plan.known_out else []
+    alike = remarks[1:] or compared
     for line in alike:
         screen.print(line[:1].upper() + line[1:], markup=False)
     # 5. The file, and the next commands.
@@ -162,20 +159,21 @@ def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:
     ]
 
 
-def _prompt(option: str, question: str, screen: Console, optional: bool) -> str:
+def _prompt(name: str, question: str, screen: Console) -> str:
     """Ask the user at the terminal.
 
     Raises:
         InputError: There is no terminal, and an answer is needed.
     """
+    default = "" if name == "known_out" else None
     if not (sys.stdin.isatty() and screen.is_terminal):
-        if optional:
-            return ""
+        if default is not None:
+            return default
         raise InputError(
-            f"{option} is missing, and there is no terminal to ask at.",
+            f"--{name} is missing, and there is no terminal to ask at.",
             "Give it on the command line.",
         )
-    answer: str = typer.prompt(question, default="" if optional else None, show_default=False)
+    answer: str = typer.prompt(question, default=default, show_default=False)
     return answer.strip()
 
 

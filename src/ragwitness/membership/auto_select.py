@@ -401,8 +401,7 @@ async def _use_of(
         tried = documents[:_SAMPLE]
         outcomes, cost = await rehearse(audit, tried, proxy)
         read = sum(bool(outcome.queries) for outcome in outcomes)
-        needed = stage == "documents" or not by_odds
-        if needed and read < _READABLE * len(tried):
+        if (stage == "documents" or not by_odds) and read < _READABLE * len(tried):
             return Use(), f"it can ask about {read} of {len(tried)} documents tried"
         use += cost.of(len(documents))
     return use, ""

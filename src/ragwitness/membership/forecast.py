@@ -137,9 +137,8 @@ async def refuse_unscorable(audit: Audit, plan: AuditPlan, calibrating: Sequence
     Raises:
         InputError: None has a question.
     """
-    stages = {"documents": plan.documents, "known-out documents": calibrating}
-    if plan.references:
-        del stages["known-out documents"]
+    needed = () if plan.references else calibrating
+    stages = {"documents": plan.documents, "known-out documents": needed}
     # One scorable document of a stage is enough.
     worker = Worker(_Nobody(), None, 1)
     for stage, documents in stages.items():

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.types import Answer, Audit, Capability, Document, Probe, Query, Score
 from ragwitness.text.overlap import among, in_windows
+from ragwitness.text.sample import load_sample
 from ragwitness.text.words import SENTENCE_END, Word, as_read, core, script_pattern, split_words
 
 SIZE = 1_000
@@ -126,8 +127,9 @@ class Windows:
         shared: Runs of words in two documents or more.
         common: Runs in three or more, used where nothing else distinguishes a document.
         digest: Hash of both and of the rules, part of the identity of an audit.
-        typical: Windows of the documents of the set, the median. They share the questions of a
-            document: as many about a window of any document, since windows are ranked together.
+        typical: Windows of the documents of the set, the median, without the package's generated
+            texts where there are others. They share the questions of a document: as many about a
+            window of any document, since windows are ranked together.
     """
 
     shared: Elsewhere
@@ -140,7 +142,10 @@ class Windows:
         """Return the windows of a set of documents, near copies as one."""
         shared, common = (Elsewhere.among(documents, _RUN, holders) for holders in (2, 3))
         windows = cls(shared, common, "")
-        counts = sorted(max(1, len(windows.of(document.text))) for document in documents)
+        # Generated texts of the package only show which words are rare.
+        generated = {document.text for document in load_sample()}
+        texts = {document.text for document in documents}
+        counts = sorted(max(1, len(windows.of(text))) for text in texts - generated or texts)
         typical = counts[len(counts) // 2] if counts else 1
         # Where all documents have as many, the questions are those of earlier versions.
         mixed = (str(typical),) * (len(set(counts)) > 1)

@@ -108,6 +108,11 @@ class Job:
     _secret: str = field(default="", repr=False)
     _process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
+    @property
+    def has_key(self) -> bool:
+        """Whether a key of the system is held in memory; a form says so."""
+        return bool(self._secret)
+
     def hold(self, secret: str) -> None:
         """Keep a key in memory, in place of an earlier one."""
         self._secret = secret

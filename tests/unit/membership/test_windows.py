@@ -20,6 +20,7 @@ from ragwitness.membership.windows import (
     Windows,
     running_scores,
 )
+from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 
 _NOTICE = (
@@ -166,6 +167,13 @@ def test_short_and_long_documents_ask_as_much_about_a_window() -> None:
         audit = WindowedAudit(method, Windows.among(documents))
         assert audit._part().config.turns == turns
     assert method.config.turns == 6
+
+
+def test_generated_texts_in_the_background_ask_no_more_of_long_documents() -> None:
+    books = _books(3)
+    alone = Windows.among(books).typical
+    assert alone > 1
+    assert Windows.among([*books, *load_sample()]).typical == alone
 
 
 def test_each_method_asks_about_own_text_and_papers_read_as_they_did() -> None:
