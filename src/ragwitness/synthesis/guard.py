@@ -138,7 +138,7 @@ class SyntheticGuard:
         self.config = config = config or GuardConfig()
         texts = list(dict.fromkeys(map(tokens_of.canonical_text, originals)))
         # 1. Runs and subsequences, over all words.
-        self._vocabulary = Vocabulary(tokens_of.dense_tokens)
+        self._vocabulary = Vocabulary()
         records = self._vocabulary.tokenize(texts)
         self._runs = RunIndex(records, config.run, self._phrases(records, public), _PHRASE)
         self._similar = SubsequenceIndex(records)

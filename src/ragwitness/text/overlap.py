@@ -21,7 +21,7 @@ import regex as re
 from numpy.typing import NDArray
 
 from ragwitness.core.types import Document
-from ragwitness.text.words import WORD_RUN, canonical_text, content_tokens, plain_tokens
+from ragwitness.text.words import WORD_RUN, canonical_text, content_tokens, dense_tokens
 
 # Texts as arrays of token numbers, so that whole corpora are compared at once.
 
@@ -64,13 +64,13 @@ class Vocabulary:
     """Numbers tokens in the order of their first use; texts that share one can be compared.
 
     Args:
-        split: Cuts a text into tokens.
+        split: Cuts a text into tokens; by default words, and units of unspaced scripts.
         normalise: Applied once to every different token, such as a stemmer; None leaves it.
     """
 
     def __init__(
         self,
-        split: Callable[[str], list[str]] = plain_tokens,
+        split: Callable[[str], list[str]] = dense_tokens,
         normalise: Callable[[str], str] | None = None,
     ) -> None:
         self._split = split
@@ -416,11 +416,12 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     # Compare what a reader sees, whatever is between letters and words.
     public = list(map(canonical_text, public))
     records = list(dict.fromkeys(map(canonical_text, records)))
-    vocabulary, content = Vocabulary(), Vocabulary(content_tokens)
+    content = Vocabulary(content_tokens)
+    vocabulary = Vocabulary(lambda text: WORD_RUN.findall(text.casefold()))
     private, published = vocabulary.tokenize(records), vocabulary.tokenize(public)
     index, content_index = SubsequenceIndex(private), SubsequenceIndex(content.tokenize(records))
     # A text of few words is like many others by chance: there only the same words count.
-    same = {" ".join(plain_tokens(text)) for text in records}
+    same = {" ".join(WORD_RUN.findall(text.casefold())) for text in records}
     # A part of a record, or several records: long runs of records make up most of the text.
     recovered = shared_runs(private, published, _RUN).recovered
     partial = recovered >= NEAR * np.maximum(published.sizes, _RUN)
@@ -436,7 +437,7 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     return [
         number
         for number, text in enumerate(public)
-        if " ".join(plain_tokens(text)) in same
+        if " ".join(WORD_RUN.findall(text.casefold())) in same
         or partial[number]
         or holds_record(text)
         or (len(published[number]) >= _LONG and any(index.above_f1(published[number], NEAR)))

@@ -69,6 +69,18 @@ def test_versions_of_documents_in_question_are_named_and_calibrate_nothing() -> 
     assert earlier[0].id in reference.warning
 
 
+def test_versions_of_a_text_without_spaces_are_named() -> None:
+    draw = random.Random(1)
+
+    def text() -> str:
+        return "".join(chr(draw.randrange(0x4E00, 0x9000)) for _ in range(90))
+
+    documents = tuple(Document(f"d{n}", text()) for n in range(5))
+    earlier = Document("earlier", documents[0].text[:84] + text()[:6])
+    others = tuple(Document(f"k{n}", text()) for n in range(20))
+    assert versions((earlier, *others), documents) == (earlier,)
+
+
 def test_texts_of_one_template_are_no_versions() -> None:
     template = " ".join(f"clause{n} of the agreement stays the same here" for n in range(12))
     texts = [Document(f"n{n}", f"{template} between party{n} and holder{n * 7}") for n in range(30)]

@@ -84,7 +84,7 @@ class Passages:
         if answer.contexts is None:
             return Score(None, reason="the target showed no passages", details={"hidden": 1.0})
         # 2. Its words in the passages, in the document's order.
-        vocabulary = Vocabulary(dense_tokens)
+        vocabulary = Vocabulary()
         contexts, document_text = vocabulary.tokenize(answer.contexts), vocabulary.tokenize([text])
         runs = shared_runs(contexts, document_text, config.run)
         share = float(runs.recovered[0]) / len(words)
