@@ -18,7 +18,7 @@ from ragwitness.core.errors import InputError
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_DIR")
 
 
-def certificates(url: httpx2.URL, *, verify: bool) -> ssl.SSLContext:
+def certificates(url: httpx2.URL) -> ssl.SSLContext:
     """Return whom to trust for a service: this machine's certificates, or those of a variable.
 
     Raises:
@@ -26,13 +26,13 @@ def certificates(url: httpx2.URL, *, verify: bool) -> ssl.SSLContext:
     """
     plain = url.scheme == "http" and is_loopback(url.host)
     named = next((name for name in _CERTIFICATES if os.environ.get(name)), "")
-    return _context("" if plain or not verify else named, verify=verify)
+    return _context("" if plain else named)
 
 
 @functools.cache  # reading those of the system takes longer than many a request
-def _context(variable: str, *, verify: bool) -> ssl.SSLContext:
+def _context(variable: str) -> ssl.SSLContext:
     if not variable:
-        return httpx2.create_ssl_context(verify, trust_env=False)
+        return httpx2.create_ssl_context(trust_env=False)
     path = os.environ[variable]
     try:
         if Path(path).is_dir():

@@ -222,9 +222,8 @@ class ObjectConversation:
 
     async def _call(self, function: Any, *arguments: str) -> Any:
         try:
-            if inspect.iscoroutinefunction(function):
-                return await function(*arguments)
-            return await in_thread(function, *arguments)
+            value = await in_thread(function, *arguments)
+            return await value if inspect.isawaitable(value) else value
         except RagwitnessError:
             raise
         except Exception as error:

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,8 +175,9 @@ def read_reply(value: object) -> Answer:
         if value.get("error"):
             raise TargetResponseError("The system answered with an error.", "See its own log.")
         # One dict of outputs per component, or one message after the other, or plain fields.
-        if _is_haystack(value):
-            return _haystack(value)
+        outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
+        if any({"replies", "answers"} & set(entry) for entry in outputs):
+            return _haystack(outputs)
         messages = value.get("messages")
         if isinstance(messages, list | tuple) and messages:
             return _shaped(messages[-1], _contexts(value))
@@ -214,7 +215,7 @@ def _field(value: object, name: str) -> Any:
 
 def _joined(parts: list[object]) -> str | None:
     """The text of a message in parts; None where there is none."""
-    texts = [entry if isinstance(entry, str) else _field(entry, "text") for entry in parts]
+    texts = (entry if isinstance(entry, str) else _field(entry, "text") for entry in parts)
     strings = [text for text in texts if isinstance(text, str)]
     return "".join(strings) if strings else None
 
@@ -260,15 +261,8 @@ def _passage(entry: object) -> str | None:
     return None
 
 
-def _is_haystack(value: Mapping[Any, Any]) -> bool:
-    """Whether it is one dict of outputs per component."""
-    outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
-    return bool(outputs) and any({"replies", "answers"} & set(entry) for entry in outputs)
-
-
-def _haystack(value: Mapping[Any, Any]) -> Answer:
+def _haystack(outputs: Sequence[Mapping[Any, Any]]) -> Answer:
     """The answer of the component that ends the pipeline, the documents of a retriever."""
-    outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
     documents = [entry["documents"] for entry in outputs if entry.get("documents")]
     contexts = _passages(documents[-1]) if documents else None
     # Extracted answers come before generated replies; their own passages count first.
@@ -324,9 +318,10 @@ class ObjectTarget:
         async with self._free:
             try:
                 async with asyncio.timeout(self._seconds):
-                    value = await self._value(query.prompt)
+                    answer = read_reply(await self._value(query.prompt))
             except RagwitnessError as error:
-                raise self._as_target_error(error) from None
+                kind = type(error) if isinstance(error, TargetError) else TargetResponseError
+                raise kind(f"{self._name}: {error.message}", error.hint) from None
             except TimeoutError as error:
                 raise TargetUnreachableError(
                     f"{self._name} gave no answer within {self._seconds:g} s, or waited in vain"
@@ -343,7 +338,7 @@ class ObjectTarget:
                     f"{self._name} raised {quote_error(error)}.",
                     "Call it by hand; ?input=KEY names the key where it takes a dict.",
                 ) from None
-        return _without_secrets(self._read(value))
+        return _without_secrets(answer)
 
     async def close(self) -> None:
         """Nothing to release; the object is its owner's."""
@@ -353,18 +348,6 @@ class ObjectTarget:
         bound = functools.partial(call.function, call.wrap(prompt), **call.extra)
         value = bound() if call.is_async else await in_thread(_in_thread, bound)
         return await value if inspect.isawaitable(value) else value
-
-    def _as_target_error(self, error: RagwitnessError) -> TargetError:
-        """An error that the system raised on purpose, as one of a target."""
-        if isinstance(error, TargetError):
-            return error
-        return TargetResponseError(f"{self._name}: {error.message}", error.hint)
-
-    def _read(self, value: object) -> Answer:
-        try:
-            return read_reply(value)
-        except TargetError as error:
-            raise type(error)(f"{self._name}: {error.message}", error.hint) from None
 
 
 def wrap(

@@ -37,34 +37,23 @@ def chat_payload(
         query: How it is to be answered; its prompt is not looked at.
         stop: Strings that end the answer.
     """
-    payload: dict[str, object] = {
-        "model": model,
-        "messages": [{"role": str(turn.role), "content": turn.content} for turn in messages],
-        "max_tokens": query.max_tokens,
-        "temperature": query.temperature,
-    }
-    if query.top_logprobs:
-        payload |= {"logprobs": True, "top_logprobs": query.top_logprobs}
-    if stop:
-        payload["stop"] = list(stop)
-    return _seeded(payload, query)
+    turns = [{"role": str(turn.role), "content": turn.content} for turn in messages]
+    top = {"logprobs": True, "top_logprobs": query.top_logprobs} if query.top_logprobs else {}
+    return _payload(model, query, {"messages": turns}, top | ({"stop": list(stop)} if stop else {}))
 
 
 def completion_payload(model: str, query: Query) -> dict[str, object]:
     """Return the body for ``/completions``: the prompt as it is, without a conversation."""
-    payload: dict[str, object] = {
-        "model": model,
-        "prompt": query.prompt,
-        "max_tokens": query.max_tokens,
-        "temperature": query.temperature,
-    }
-    if query.top_logprobs:
-        payload["logprobs"] = query.top_logprobs
-    return _seeded(payload, query)
+    top = {"logprobs": query.top_logprobs} if query.top_logprobs else {}
+    return _payload(model, query, {"prompt": query.prompt}, top)
 
 
-def _seeded(payload: dict[str, object], query: Query) -> dict[str, object]:
-    return payload if query.seed is None else payload | {"seed": query.seed}
+def _payload(
+    model: str, query: Query, asked: Mapping[str, object], further: Mapping[str, object]
+) -> dict[str, object]:
+    limits = {"max_tokens": query.max_tokens, "temperature": query.temperature}
+    seed = {} if query.seed is None else {"seed": query.seed}
+    return {"model": model, **asked, **limits, **further, **seed}
 
 
 # Dialects: deviations of an endpoint from the protocol, learned from its refusals.

@@ -336,11 +336,8 @@ def _only(
 
 def _texts(values: list[object]) -> list[str]:
     """Texts among what a path found, those in lists included."""
-    texts: list[str] = []
-    for entry in values:
-        inner = entry if isinstance(entry, list) else [entry]
-        texts += [text for text in inner if isinstance(text, str)]
-    return texts
+    lists = (entry if isinstance(entry, list) else [entry] for entry in values)
+    return [text for entries in lists for text in entries if isinstance(text, str)]
 
 
 def _misread(step: ServiceStep, field: str, what: str) -> TargetResponseError:

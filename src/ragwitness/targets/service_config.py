@@ -293,15 +293,11 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
         fillable |= set(step.keep)
         steps.append(step)
     used = [name for step in steps for name in places([step.path, step.body])]
-    if turns and "prompt" not in used and not {"document", "question"} <= set(used):
-        raise InputError(
-            f"{path}: no request holds {{document}} and {{question}}.",
-            "Write them where they belong, or {prompt} for both in one text.",
-        )
-    if not turns and "prompt" not in used:
-        raise InputError(
-            f"{path}: no request holds {{prompt}}.", "Write {prompt} where the question belongs."
-        )
+    apart = turns and {"document", "question"} <= set(used)
+    if "prompt" not in used and not apart:
+        texts = "{document} and {question}" if turns else "{prompt}"
+        hint = "Write {prompt} where the text to be answered belongs."
+        raise InputError(f"{path}: no request holds {texts}.", hint)
     if config.request.keep and config.vote is None:
         raise InputError(f"{path}: request keeps a value, but nothing follows it.")
     # The description identifies the target; keys are in the environment, not in the description.
@@ -314,11 +310,7 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     }
     ballot = None
     if turns and config.vote is not None:
-        ballot = _ballot(
-            config.vote,
-            path,
-            {"id", *(name for request_step in steps for name in request_step.keep)},
-        )
+        ballot = _ballot(config.vote, path, {"id", *fillable.difference(_QUERY)})
     return ServiceConfig(digest, tuple(steps), ReplyPaths(**reading), _variables(steps), ballot)
 
 

@@ -92,12 +92,13 @@ def join_chunks(events: Sequence[object]) -> dict[str, Any]:
 def _joined(pieces: Sequence[Any]) -> Any:
     """Join a field's pieces: texts and lists go on, objects by field; else the last one counts."""
     pieces = [piece for piece in pieces if piece is not None]
-    if pieces and all(isinstance(piece, dict) for piece in pieces):
+    kinds = {type(piece) for piece in pieces}
+    if kinds == {dict}:
         names = dict.fromkeys(name for piece in pieces for name in piece)
         return {name: _joined([piece.get(name) for piece in pieces]) for name in names}
-    if pieces and all(isinstance(piece, list) for piece in pieces):
+    if kinds == {list}:
         return [entry for piece in pieces for entry in piece]
-    if pieces and all(isinstance(piece, str | list) for piece in pieces):
+    if kinds and kinds <= {str, list}:
         return join_texts([content_text(piece) or "" for piece in pieces])
     return pieces[-1] if pieces else None
 

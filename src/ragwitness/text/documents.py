@@ -475,7 +475,11 @@ def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
     if given := re.fullmatch(r"\ufeff?sep=(.)\s*", header, re.IGNORECASE):
         header, offset = next(rows, (0, ""))[1] or "", 1
     delimiters = given[1] if given else _DELIMITERS
-    delimiter = max(delimiters, key=lambda mark: _fit(header, mark, fields))
+    names = set(_text_fields(fields))
+    by_fit = (
+        (len(names & {*(cells := _cells(header, mark))}), len(cells), mark) for mark in delimiters
+    )
+    *_, delimiter = max(by_fit, key=lambda fit: fit[:2])
     columns = _columns(header, delimiter, fields)
     # The text may be cut at a delimiter: no cell with content may follow it without a name.
     last = max(number for number, column in enumerate(columns, 1) if column)
@@ -538,24 +542,16 @@ def _escaped(lines: list[str], delimiter: str) -> list[str]:
 _DELIMITERS = ",;\t|"
 
 
-def _fit(header: str, delimiter: str, fields: Fields) -> tuple[int, int]:
-    """How many of the wanted columns a delimiter gives, and how many columns in all."""
-    try:
-        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
-    except (csv.Error, StopIteration):
-        return 0, 0
-    return len(set(_text_fields(fields)) & set(columns)), len(columns)
+def _cells(header: str, delimiter: str) -> list[str]:
+    """The names in a line; none where it cannot be read."""
+    with suppress(csv.Error, StopIteration):
+        return [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
+    return []
 
 
 def _columns(header: str, delimiter: str, fields: Fields) -> list[str]:
     """Return the names in the first line of a table."""
-    try:
-        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
-    except csv.Error as error:
-        raise UnreadableError(
-            f"has names of columns that cannot be read ({error})",
-            "Save it as CSV again, with usual ends of lines.",
-        ) from None
+    columns = _cells(header, delimiter)
     names = _text_fields(fields)
     if fields.group and fields.group not in columns:
         raise UnreadableError(f"has no column {fields.group!r}", "Correct --group-field.")

@@ -93,7 +93,7 @@ def _finder(kind: str) -> PiiFinder:
     if kind in ("auto", "contacts"):
         return _Contacts()
     if kind == "none":
-        return _Nothing()
+        return _Several([])
     library, _, model = kind.partition(":")
     if library in _MODELS and model:
         return _Named(kind, model, _MODELS[library])
@@ -120,14 +120,6 @@ def personal_of(records: Iterable[tuple[str, str]], finder: PiiFinder) -> list[S
         }
         secrets += [Secret(text, kind, name) for text, kind in sorted(details)]
     return secrets
-
-
-class _Nothing:
-    name = "nobody (not looked for)"
-    misses = "everything"
-
-    def find(self, text: str) -> list[Personal]:  # noqa: ARG002
-        return []
 
 
 class _Contacts:
@@ -309,9 +301,9 @@ class _Several:
 
     def __init__(self, finders: list[PiiFinder]) -> None:
         self._finders = finders
-        self.name = " and ".join(finder.name for finder in finders)
+        self.name = " and ".join(finder.name for finder in finders) or "nobody (not looked for)"
         misses = "; ".join(finder.misses for finder in finders)
-        self.misses = f"what each of them misses alone: {misses}"
+        self.misses = f"what each of them misses alone: {misses}" if finders else "everything"
 
     def find(self, text: str) -> list[Personal]:
         return _apart(detail for finder in self._finders for detail in finder.find(text))

@@ -101,10 +101,13 @@ class Tongue:
         def words(text: str) -> re.Pattern[str]:
             return re.compile(rf"{edge}(?:{text}){edge}", re.IGNORECASE)
 
+        def spelled(text: str) -> tuple[str, ...]:
+            return tuple(word for word in text.split("|") if all_letters(word) and len(word) > 1)
+
         return cls(
             name=row["name"],
-            yes=tuple(word for word in yes.split("|") if all_letters(word) and len(word) > 1),
-            no=tuple(word for word in no.split("|") if all_letters(word) and len(word) > 1),
+            yes=spelled(yes),
+            no=spelled(no),
             opening=re.compile(
                 rf"[\W_]*(?:({yes})|((?:{no})(?!\.?\s?\d)|(?:{yes}) not))(?!-\w){follows}",
                 re.IGNORECASE,
@@ -408,10 +411,6 @@ def _markdown(text: str, _question: str) -> _Spans:
     return [*boxed, *around, *(m.span() for rx in (_ESCAPE, _EMPHASIS) for m in rx.finditer(text))]
 
 
-def _fence(text: str, _question: str) -> _Spans:
-    return [fence.span() for fence in _FENCE.finditer(text)]
-
-
 def _json(text: str, _question: str) -> _Spans:
     """An object of which one field is the answer; masks are fields with numbers."""
     opening = re.match(r"\s*\{", text)
@@ -454,10 +453,6 @@ def _signs(text: str, _question: str) -> _Spans:
     return [(0, signs.end())] if signs else []
 
 
-def _preamble(text: str, _question: str) -> _Spans:
-    return [(0, preamble(text))]
-
-
 def _echo(text: str, question: str) -> _Spans:
     words = split_words(text)
     count, _ = echo(question, [word.text for word in words]) if question else (0, 0)
@@ -465,13 +460,13 @@ def _echo(text: str, question: str) -> _Spans:
 
 
 _RULES: dict[str, Callable[[str, str], _Spans]] = {
-    "fence": _fence,
+    "fence": lambda text, _: [fence.span() for fence in _FENCE.finditer(text)],
     "markdown": _markdown,
     "json": _json,
     "item": _item,
     "signs": _signs,
     "quotation": _quotation,
-    "preamble": _preamble,
+    "preamble": lambda text, _: [(0, preamble(text))],
     "echo": _echo,
 }
 
