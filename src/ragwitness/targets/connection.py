@@ -9,6 +9,7 @@ import os
 import re
 import ssl
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -45,6 +46,15 @@ def _context(variable: str) -> ssl.SSLContext:
             "Name a file of certificates (PEM) that is there; or unset it, and this machine's own"
             " are taken.",
         ) from None
+
+
+def url_of(text: str) -> httpx2.URL | None:
+    """Return the URL of a host that can be asked; None for any other text."""
+    with suppress(httpx2.InvalidURL):
+        url = httpx2.URL(text)
+        if url.scheme in ("http", "https") and url.host and (url.port or 0) < 65536:
+            return url
+    return None
 
 
 def proxy_of(url: httpx2.URL) -> tuple[str, httpx2.Proxy] | None:

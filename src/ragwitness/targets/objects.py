@@ -23,7 +23,7 @@ from ragwitness.core.quotes import environment_secrets, hide, hide_across, quote
 from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Query, Target, TokenLogprob
 from ragwitness.targets.transport import Address, TransportOptions
-from ragwitness.targets.wire import read_logprobs
+from ragwitness.targets.wire import content_text, read_logprobs
 
 # How a RAG system in Python wants to be asked, found by its methods: no framework is imported.
 
@@ -190,13 +190,13 @@ def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
         return Answer(value, contexts=contexts)
     # The first field with a text counts; a message may hold it in parts.
     for name in _ANSWERS:
-        inner = _field(value, name)
+        inner = field_of(value, name)
         if isinstance(inner, list):
-            inner = _joined(inner)
+            inner = content_text(inner) or None
         if isinstance(inner, str):
             return Answer(inner, tokens=_tokens(value), contexts=contexts)
         # {"answer": AIMessage(...)}
-        if inner is not None and isinstance(_field(inner, "content"), str | list):
+        if inner is not None and isinstance(field_of(inner, "content"), str | list):
             answer = _shaped(inner, contexts)
             return Answer(answer.text, tokens=answer.tokens or _tokens(value), contexts=contexts)
     shape = type(value).__name__
@@ -205,7 +205,7 @@ def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
     raise TargetResponseError(f"The system returned no answer that can be read: {shape}.", _HINT)
 
 
-def _field(value: object, name: str) -> Any:
+def field_of(value: object, name: str) -> Any:
     """An entry of a mapping or an attribute of an object; None where there is none."""
     if isinstance(value, Mapping):
         return value.get(name)
@@ -213,18 +213,11 @@ def _field(value: object, name: str) -> Any:
     return None if callable(value_found) else value_found
 
 
-def _joined(parts: list[object]) -> str | None:
-    """The text of a message in parts; None where there is none."""
-    texts = (entry if isinstance(entry, str) else _field(entry, "text") for entry in parts)
-    strings = [text for text in texts if isinstance(text, str)]
-    return "".join(strings) if strings else None
-
-
 def _tokens(value: object) -> tuple[TokenLogprob, ...] | None:
     """Log-probabilities in the shapes of the OpenAI protocol, as messages carry them."""
-    metadata = _field(value, "response_metadata") or _field(value, "meta")
+    metadata = field_of(value, "response_metadata") or field_of(value, "meta")
     for holder in (value, metadata):
-        if holder is not None and (logprobs := _field(holder, "logprobs")) is not None:
+        if holder is not None and (logprobs := field_of(holder, "logprobs")) is not None:
             return read_logprobs(logprobs)
     return None
 
@@ -232,7 +225,7 @@ def _tokens(value: object) -> tuple[TokenLogprob, ...] | None:
 def _contexts(value: object) -> tuple[str, ...] | None:
     """The passages that came along; None where there are none to be found."""
     for name in _CONTEXTS:
-        entries = _field(value, name)
+        entries = field_of(value, name)
         if isinstance(entries, str):
             return (entries,)
         if isinstance(entries, Iterable) and not isinstance(entries, Mapping):
@@ -253,7 +246,7 @@ def _passage(entry: object) -> str | None:
     if callable(getter):
         return str(getter())
     for name in _PASSAGES:
-        inner = _field(entry, name)
+        inner = field_of(entry, name)
         if isinstance(inner, str):
             return inner
         if name == "node" and inner is not None:

@@ -273,10 +273,6 @@ class JsonClient:
             trust_env=False,
         )
 
-    async def get(self, path: str) -> object:
-        """Fetch ``path``; see :meth:`send`."""
-        return await self.send("GET", path)
-
     async def post(self, path: str, payload: Mapping[str, object]) -> object:
         """Send a payload; see :meth:`send`."""
         return await self.send("POST", path, payload)

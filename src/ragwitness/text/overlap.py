@@ -39,22 +39,22 @@ class Tokenized:
         starts: Where each text begins, and the end, shape (texts + 1,).
     """
 
-    ids: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    ids: Tokens
+    starts: Ints
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, index: int) -> Tokens:
         """The token numbers of one text."""
         return self.ids[self.starts[index] : self.starts[index + 1]]
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Tokens of every text, shape (texts,)."""
         return np.diff(self.starts)
 
-    def owners(self) -> NDArray[np.int32]:
+    def owners(self) -> Tokens:
         """The text that each token belongs to, shape (n,)."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
 

@@ -22,6 +22,7 @@ import regex as re
 from ragwitness.text.words import (
     SENTENCE_END,
     STOP_WORDS,
+    Pattern,
     all_letters,
     core,
     expression,
@@ -77,17 +78,17 @@ class Tongue:
     name: str
     yes: tuple[str, ...]
     no: tuple[str, ...]
-    opening: re.Pattern[str]
-    single: re.Pattern[str]
-    both: re.Pattern[str]
-    verdict: re.Pattern[str]
-    speaker: re.Pattern[str]
-    source: re.Pattern[str]
-    subject: re.Pattern[str]
-    holds: re.Pattern[str]
-    negation: re.Pattern[str]
-    denied: re.Pattern[str]
-    bare: re.Pattern[str]
+    opening: Pattern
+    single: Pattern
+    both: Pattern
+    verdict: Pattern
+    speaker: Pattern
+    source: Pattern
+    subject: Pattern
+    holds: Pattern
+    negation: Pattern
+    denied: Pattern
+    bare: Pattern
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
@@ -98,7 +99,7 @@ class Tongue:
         content = f"{holds}|{source}"
         follows = _FOLLOWS.format(pointer=pointer, source=source)
 
-        def words(text: str) -> re.Pattern[str]:
+        def words(text: str) -> Pattern:
             return re.compile(rf"{edge}(?:{text}){edge}", re.IGNORECASE)
 
         def spelled(text: str) -> tuple[str, ...]:
@@ -254,7 +255,7 @@ def declines(text: str) -> bool:
 
 
 @cache
-def _refusal() -> re.Pattern[str]:
+def _refusal() -> Pattern:
     table = read_table("replies.toml")
     return expression(f"(?is){table['refusal']['opens']}", table)
 
@@ -273,7 +274,7 @@ _MOST = 15  # words before an answer
 
 
 @cache
-def _preambles() -> dict[str, re.Pattern[str]]:
+def _preambles() -> dict[str, Pattern]:
     row = read_table("replies.toml")["preamble"]
     return {name: re.compile(f"(?:{words})", re.IGNORECASE) for name, words in row.items()}
 

@@ -13,12 +13,14 @@ from contextlib import suppress
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import regex
 
 from ragwitness.core.quotes import shown
+
+Pattern: TypeAlias = regex.Pattern[str]
 
 # Tables of words and rules: TOML files beside the code.
 
@@ -28,7 +30,7 @@ def read_table(name: str) -> dict[str, Any]:
     return tomllib.loads(files("ragwitness.text").joinpath(name).read_text(encoding="utf-8"))
 
 
-def expression(source: str, table: dict[str, Any]) -> regex.Pattern[str]:
+def expression(source: str, table: dict[str, Any]) -> Pattern:
     """Return a regular expression of a table, with its names in capitals replaced."""
     for name, value in table["expressions"].items():
         source = source.replace(name, value)
@@ -56,7 +58,7 @@ SENTENCE_END = r"\p{STerm}"
 """Signs that end a sentence, as a regular expression's set."""
 
 
-def script_pattern(source: str, flags: int = 0) -> regex.Pattern[str]:
+def script_pattern(source: str, flags: int = 0) -> Pattern:
     """Return a regular expression that holds sets of Unicode properties."""
     return regex.compile(source, regex.V1 | flags)
 
@@ -99,7 +101,7 @@ def split_words(text: str) -> list[Word]:
     return list(_words(_WORD, text))
 
 
-def _words(pattern: regex.Pattern[str], text: str) -> Iterator[Word]:
+def _words(pattern: Pattern, text: str) -> Iterator[Word]:
     """Yield the matches of a pattern, with joined units parted into words."""
     for match in pattern.finditer(text):
         start = match.start()
@@ -206,12 +208,13 @@ def content_tokens(text: str) -> list[str]:
 def telling_tokens(text: str) -> list[str]:
     """The same with pairs of neighbours in unspaced scripts, whose characters tell little."""
     words = content_tokens(text)
-    if _UNSPACED.search(text):
-        wide = [_UNSPACED.match(word) is not None for word in words]
-        for n in range(len(words) - 1):
-            if wide[n] and wide[n + 1]:
-                words[n] += words[n + 1]
-    return words
+    if text.isascii():
+        return words
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return [
+        word + next_word * (is_unspaced(word) and is_unspaced(next_word))
+        for word, next_word in pairs
+    ]
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:
