@@ -136,6 +136,8 @@ def with_odds(
         1.0 if v.document in withheld else e for v, e in zip(verdicts, e_values, strict=True)
     ]
     levels = e_benjamini_hochberg(counted)
+    # One more document would be called in from this e-value on.
+    needed = len(verdicts) / (alpha * min(len(verdicts), 1 + int(np.sum(levels <= alpha))))
     combined = []
     for verdict, e, level in zip(verdicts, e_values, levels.tolist(), strict=True):
         by_ranks, by_odds = verdict.decision is Decision.IN, level <= alpha and not refused
@@ -146,7 +148,6 @@ def with_odds(
             decision = Decision.INCONCLUSIVE if out else Decision.IN
             reason = _CONFLICT if out else _said_so(scores[verdict.document].bets, guesses)
         elif decision is Decision.INCONCLUSIVE and alone:
-            needed = len(verdicts) / alpha
             reason = reason if verdict.score is None else _WEAK.format(e, needed)
         evidence = _guessed(verdict.evidence, scores[verdict.document].bets, guesses)
         combined.append(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ragwitness as rw
 from ragwitness.core.bet import Bet
 from ragwitness.core.errors import CapabilityError, ModelError, VerificationError
 from ragwitness.core.types import Decision, Document, Score, Verdict
@@ -381,6 +382,24 @@ def test_ranks_and_e_values_share_the_level_where_both_can_decide(references: Gu
     by = [v.by for v in result.verdicts if v.document in {document.id for document in held}]
     # One phrase alone, as of the shortest documents, decides nothing at half of the level.
     assert set(by) == {"ranks and odds", "ranks"}
+
+
+def test_a_target_that_searches_the_web_is_not_accused_where_public_texts_are_given(
+    references: Guessing,
+) -> None:
+    published = load_sample()[:40]
+    target = LabTarget(build_system(published, RagConfig(k=2), generator=EchoModel()))
+
+    def called(**given: Any) -> tuple[int, Any]:
+        result = rw.audit(
+            target, published[:4], method="runon", reference_model=["guessing"], yes=True, **given
+        )
+        return sum(v.decision is Decision.IN for v in result.verdicts), result
+
+    assert called()[0] == 4  # nothing but published texts can tell the web from a database
+    found, result = called(public=published[10:13])
+    assert found == 0
+    assert "says such words without the document" in result.warnings[0]
 
 
 # A result's guesses, as a verifier takes them.
