@@ -252,7 +252,7 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 
 ALONE: tuple[tuple[str, Mapping[str, object]], ...] = (
     CANDIDATES[0],
-    ("runon", {"natural": NATURAL, "enough": 30.0, "further": 6}),
+    ("runon", {"natural": NATURAL, "enough": 30.0, "further": 12}),
 )
 """The same where e-values decide alone: other kinds of questions add nothing to these, and asking
 ends when two places or so were continued."""

@@ -168,7 +168,7 @@ def test_what_needs_no_reading_is_not_piloted(plan) -> None:
 def test_a_few_documents_with_e_values_alone_take_no_pilot(documents, piloted) -> None:
     plan = AuditPlan(tuple(load_sample()[:documents]), references=("smollm2",))
     tried, piloting = _pilots("runon")
-    assert _chosen(plan, _TEXT, piloting).config.further == 6
+    assert _chosen(plan, _TEXT, piloting).config.further == 12
     assert tried == piloted
 
 

@@ -51,7 +51,7 @@ def test_the_verdict_comes_first_then_the_table_then_what_limits_it() -> None:
         "evidence: ",
         "cost: ",
         "beware",
-        "very document. Of",
+        "How often",
     ]
     assert sorted(order, key=text.index) == order
 

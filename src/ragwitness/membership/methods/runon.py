@@ -446,6 +446,8 @@ class Runon:
         bets: list[Bet] = []
         won: set[str] = set()
         for place, query in turns:
+            if place.true in won and len(readings) >= self.config.questions:
+                continue
             (answer,) = yield from with_room([query], [""], [0])
             readings.append(read_place(place, answer))
             if place.true not in won:

@@ -524,7 +524,7 @@ def _ties(calibration: Calibration) -> str:
 
 
 def _correction(result: AuditResult) -> str:
-    return result.settings.get("correction", "none") if result.ranked else "e-BH"
+    return result.settings.get("correction", "none") if result.ranked else "closed e-BH"
 
 
 def _report(result: AuditResult) -> ReportDocument:
