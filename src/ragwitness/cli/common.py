@@ -51,7 +51,7 @@ def say_error(line: str) -> None:
 
 
 def is_verbose() -> bool:
-    """Whether ``--verbose`` stands before the verb."""
+    """Whether ``--verbose`` was given before the verb."""
     import click
 
     context = click.get_current_context(silent=True)

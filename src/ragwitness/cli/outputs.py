@@ -103,8 +103,7 @@ def conclude(
     # Step 3: the files that were asked for, while the run folder is whole already.
     for name, path in chosen.files.items():
         write(name, kind, result, path, chosen.fail_on)
-    shown = terminal(document, where=str(page), width=screen.width, verbose=is_verbose())
-    screen.print(shown)
+    screen.print(terminal(document, where=str(page), width=screen.width, verbose=is_verbose()))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
     # Step 4: what was appended to under way is complete now, and shrinks.
     if store is not None:

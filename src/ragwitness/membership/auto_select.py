@@ -326,7 +326,7 @@ async def choose(
         nonlocal spent
         evidence = "the target shows the passages that it retrieves"
         if needs_pilot(audit) and alone and len(plan.documents) <= _FEW:
-            evidence = "it asks so few documents without a pilot"
+            evidence = "ten documents or fewer take no pilot"
         elif needs_pilot(audit):
             pilot = await piloting(
                 among(build_audit(method, proxy, _brief(config)), plan.every_document)

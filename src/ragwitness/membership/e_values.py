@@ -153,7 +153,7 @@ def closed_e_benjamini_hochberg(e_values: Sequence[float]) -> NDArray[np.float64
     """Return the least level at which closed e-BH rejects each hypothesis, shape (n,).
 
     The best r are rejected at alpha if each set of hypotheses that holds n of them has a mean
-    e-value of at least n / (alpha r), and each of the r has 1 / alpha by itself. One of these sets
+    e-value of at least n / (alpha r). Each of the r must have 1 / alpha by itself. One of the sets
     is that of all true hypotheses, and its mean is an e-value. So the false discovery rate is at
     most alpha, whatever the dependence (Xu and others, arXiv 2509.02517). It rejects whatever e-BH
     does.
@@ -162,8 +162,8 @@ def closed_e_benjamini_hochberg(e_values: Sequence[float]) -> NDArray[np.float64
     e = np.maximum(np.asarray(e_values, dtype=np.float64)[order], 1e-300)
     levels = np.ones(e.size)
     for best in range(1, 1 + int(np.sum(e > 1))):
-        # The hardest set with so many of the best has the smallest of these, and others below the
-        # mean: the mean falls with each, until no other is below it.
+        # The set with the smallest mean, for each number of the best: the smallest of the best,
+        # and all others below the mean.
         sizes, others = np.arange(1, best + 1), e[best:][::-1]
         within, sums = np.cumsum(e[:best][::-1]), np.cumsum([0.0, *others])
         means, lower = np.full(best, np.inf), within / sizes

@@ -44,7 +44,7 @@ def terminal(
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
         width: Columns of the terminal.
-        verbose: Whether everything in use, each warning and each file left out are shown, too.
+        verbose: Whether all settings, warnings and unread files are shown, too.
     """
     from rich.console import Group
     from rich.text import Text

@@ -269,7 +269,7 @@ def test_e_values_decide_and_say_how_rarely_the_words_are_guessed() -> None:
         0.5,
         None,
     )
-    assert "0.5, 20 would do" in rows["two"].reason
+    assert "0.5, and 20 would suffice" in rows["two"].reason
     assert rows["out"].decision is Decision.INCONCLUSIVE  # the two scales contradict each other
 
 

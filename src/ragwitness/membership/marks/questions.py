@@ -100,12 +100,12 @@ def ask_lots(
         bits: Order of the alternatives and wordings, independent of the lots.
         going: Whether to go on after the answers so far.
     """
-    lots, asked = document.lots, 0
+    lots, count = document.lots, 0
     turns, answers = _questions(document, bits), LotAnswers()
     while turns and going(answers):
         (way, number, question), *turns = turns
         (answer,) = yield [Query(question, ROOM)]
-        asked += 1
+        count += 1
         # 1. The lot in question, and others that the answer reaches.
         text, _ = after_thought(answer.text)
         read = [(number, named(text or "", lots[number].alternatives, lots[number].left))]
@@ -116,7 +116,7 @@ def ask_lots(
             read += [(other, choice)] if choice is not None else []
         choices = {**answers.named, **{lot: c for lot, c in read if c is not None}}
         # 2. The questions that remain.
-        if asked == TRIAL and way == CONTINUE and not choices:
+        if count == TRIAL and way == CONTINUE and not choices:
             turns.sort(key=lambda turn: turn[0] == CONTINUE)
         elif way == CONTINUE and ENOUGH * len(choices) >= len(lots):
             turns = [turn for turn in turns if turn[0] == CONTINUE]

@@ -56,7 +56,7 @@ class OddsScale:
 
     @property
     def basis(self) -> str:
-        """What e-values rest on, in a few words."""
+        """The basis of e-values in a few words."""
         tested = (
             f"tested on {fmt.documents(self.known)}" if self.known >= FEWEST_KNOWN else "untested"
         )
