@@ -78,14 +78,14 @@ def test_yes_goes_on_and_the_sentence_is_in_report_and_json(command, files, tmp_
     before, after = text.split("evidence: ", 1)
     sentence = "no single document can be called in at alpha 0.05"
     assert sentence in " ".join(before.split())
-    assert sentence in " ".join(after.split())
+    assert "warning: " in after
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert any(sentence in warning for warning in summary["warnings"])
     page = (tmp_path / "run" / "report.html").read_text()
     assert sentence in page
     # What it could decide with the scores that came: in JSON and page the same words.
     power = summary["calibration"]["power"]
-    assert (power["known"], power["tied"], power["inside"]) == (19, 19, 0)
+    assert (power["known"], power["tied"]) == (19, 19)
     assert "or 1.00 for a score that only equals the highest of theirs" in power["told"]
     assert "Possible decisions" in page
     # All 19 say no: one tie, counted in words.
