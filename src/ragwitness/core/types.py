@@ -316,7 +316,7 @@ class Audit(Protocol):
         """Return the generator that audits one document."""
 
 
-READING = "+reading.5"
+READING = "+reading.6"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
 rules do not mix."""
 

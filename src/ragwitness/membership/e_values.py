@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.bet import Bet
 from ragwitness.text.replies import plain_word
-from ragwitness.text.words import core, letters_of, split_words
+from ragwitness.text.words import core, extends, split_words
 
 CAP = 3.0
 """Nats that one word may pay at most, since a reference model is not the target. Chosen on
@@ -112,7 +112,7 @@ def _matching(answer: str, start: int, ahead: Sequence[str]) -> tuple[list[str],
         # An answer that begins with the word has no space before it.
         spelled = word if start else word.lstrip()
         stop = start + len(spelled)
-        if answer[start:stop] != spelled or letters_of(answer[stop : stop + 1]):
+        if answer[start:stop] != spelled or extends(spelled, answer[stop : stop + 1]):
             break
         words.append(spelled)
         start = stop

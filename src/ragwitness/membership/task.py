@@ -41,7 +41,6 @@ from ragwitness.runner.task_runtime import (
 
 if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
-    from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -217,12 +216,14 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         Raises:
             InputError: An option or a document cannot be used, or would not be read.
         """
-        from ragwitness.membership.auto_select import AUTO, USUAL
+        from ragwitness.membership.auto_select import ALONE, AUTO, USUAL
         from ragwitness.membership.method_registry import configure
         from ragwitness.membership.plan import AuditPlan
         from ragwitness.membership.prepared import PreparedAudit, trains
+        from ragwitness.membership.results.assumptions import VerdictReach
         from ragwitness.membership.shadow import ShadowConfig
         from ragwitness.rag.lab import rag_config
+        from ragwitness.text.overlap import without_copies
 
         # 1. The options: nothing large is read, and no model is loaded, before they are checked.
         refuse_types(self)
@@ -272,23 +273,27 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             accept_unlike=self.accept_unlike,
         )
         if not collection:
-            plan = replace(plan, references=self._references(plan, traits["shadow"]))
+            # Are known documents too few for ranks to decide at half of the level?
+            distinct = len(without_copies(plan.documents))
+            hardly = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out)).hardly
+            plan = replace(plan, references=self._references(hardly and not traits["shadow"]))
+            if plan.references and hardly:
+                config = configure(method, {**dict(ALONE).get(method, {}), **settings})
         # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(unread))
         return PreparedAudit(target, plan, method, config, self.proxy, budget)
 
-    def _references(self, plan: AuditPlan, shadow: bool) -> tuple[str, ...]:
-        """Return the reference models: by default the packaged one, where ranks cannot decide."""
-        from ragwitness.membership.results.assumptions import VerdictReach
+    def _references(self, needed: bool) -> tuple[str, ...]:
+        """Return the reference models: by default the packaged one, for a method that bets."""
+        from ragwitness.membership.auto_select import AUTO
+        from ragwitness.membership.method_registry import BETTING
         from ragwitness.models.smollm2 import NAME, can_be_had
-        from ragwitness.text.overlap import without_copies
 
         if self.reference_model is not None:
             return tuple(name for name in self.reference_model if name != "none")
-        distinct = len(without_copies(plan.documents))
-        ranks = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out))
-        return () if shadow or not ranks.hardly or not can_be_had() else (NAME,)
+        bets = self.method.partition(":")[0] in (AUTO, *BETTING)
+        return (NAME,) if needed and bets and can_be_had() else ()
 
     def identity(self, order: PreparedAudit) -> tuple[object, ...]:
         """Return the inputs that name a run folder, besides its target.

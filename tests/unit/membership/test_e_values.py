@@ -100,6 +100,23 @@ def test_a_bet_is_open_where_the_words_before_come_and_won_by_the_own_spelling(
     assert all((bet.question, bet.gap) == (("Q", "gap") if bet.words else ("", "")) for bet in bets)
 
 
+@pytest.mark.parametrize(
+    ("text", "answer", "tail", "won"),
+    [
+        ("木箱在江宁修复", "他说木箱在江宁修复", ["箱", "在"], ["江", "宁", "修", "复"]),
+        ("木箱在江宁修复", "他说木箱在江西", ["箱", "在"], ["江"]),
+        ("ร้านมีนาฬิกาเก่า", "เขาว่าร้านมีนาฬิกาเก่าเรือนหนึ่ง", ["ร้าน"], ["มี", "นาฬิกา", "เก่า"]),
+        ("x नदी", "x नदीं", ["x"], []),  # a vowel sign makes another word
+    ],
+)
+def test_bets_are_won_where_no_space_ends_a_word(
+    text: str, answer: str, tail: list[str], won: list[str]
+) -> None:
+    (start,) = [text.find(tail[-1]) + len(tail[-1])]
+    (bet,) = bets_on("Q", answer, tail, next_words(text[start:]), "gap")
+    assert list(bet.words) == won
+
+
 def test_words_behind_each_other_open_no_second_bet_within_the_first() -> None:
     # The tail occurs again inside the words that were won, and at their end.
     bets = bets_on("Q", "a b a b a b x", ["a", "b"], [" a", " b", " a", " b"], "")
