@@ -85,15 +85,15 @@ def _leaks() -> list[dict[str, Any]]:
     split = [*_WORDS[:12], *_WORDS[20:25], *_WORDS[12:24], *_WORDS[25:36]]
     cases.append({"outputs": [" ".join(split)], "contexts": [[record]]})
     # One run in two passages, other signs between the words, capitals, accents, a run said twice.
-    run = " ".join(_WORDS[5:17])
-    said = "It's a well-known snake_case name, isn't it? Dr. X (aged 47) said so; twice."
-    accents = "na\u00efve caf\u00e9 Z\u00fcrich " + run
+    twelve = " ".join(_WORDS[5:17])
+    sentence = "It's a well-known snake_case name, isn't it? Dr. X (aged 47) said so; twice."
+    accents = "na\u00efve caf\u00e9 Z\u00fcrich " + twelve
     for output, contexts in (
-        (f"x1 {run} y1 y2", [record, f"z1 z2 {run} z3"]),
-        (re.sub(r"[^\w]+", " / ", said) + " and more", [f"{said} The end of it."]),
-        (run.upper() + " y1", [record]),
+        (f"x1 {twelve} y1 y2", [record, f"z1 z2 {twelve} z3"]),
+        (re.sub(r"[^\w]+", " / ", sentence) + " and more", [f"{sentence} The end of it."]),
+        (twelve.upper() + " y1", [record]),
         (f"x1 {accents} y1", [f"{accents} z1 z2"]),
-        (f"{run} x1 {run} y1", [f"{run} z1"]),
+        (f"{twelve} x1 {twelve} y1", [f"{twelve} z1"]),
     ):
         cases.append({"outputs": [output], "contexts": [contexts]})
     return cases

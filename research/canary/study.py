@@ -417,8 +417,8 @@ def reproduce_study(
             rows.append(row)
             with rows_file.open("a") as file:
                 file.write(json.dumps(row) + "\n")
-            for file in (kept, kept.with_suffix(".reward")):
-                file.unlink(missing_ok=True)
+            kept.unlink(missing_ok=True)
+            kept.with_suffix(".reward").unlink(missing_ok=True)
     leave_table(folder, _page(table, rows, left), {"name": name, "rows": rows, "left": left})
 
 
