@@ -480,7 +480,7 @@ class _Ids(dict[str, Any]):
 def _srag(_: Path) -> dict[str, Rows]:
     import numpy as np
 
-    program = importlib.import_module("Audit")
+    program: Any = importlib.import_module("Audit")
     files: dict[str, _Rows] = {}
     program.jsonlines.open = lambda path, **_: contextlib.nullcontext(
         files.setdefault(Path(path).name, _Rows())
