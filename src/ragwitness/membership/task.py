@@ -60,8 +60,11 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             in Python.
         documents: The documents in question: a file (text, Word, PDF, HTML, EPUB, JSONL, CSV and
             others: docs/documents.md), a folder of those, pasted text, or - for standard input.
-        known_out: Documents that are known to be outside and are like those in question. They
-            calibrate the verdicts.
+        known_out: Documents that are known to be outside. None are needed: 10 of any kind test the
+            odds, and 40 or more like those in question add ranks.
+        public: Where documents in question are published: other published texts that the database
+            cannot hold. They join those known to be outside, so a system that finds such texts on
+            the web, or knows them by heart, is not accused for it.
         known_in: Documents that are known to be inside. Without them no verdict says out.
         auxiliary: Documents for the shadow system; also for calibration, without --known-out.
         method: The audit: auto chooses by target, documents and caps, and gives its reason; with
@@ -115,9 +118,20 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         AskedAs(
             "Documents",
             "Documents known to be outside",
-            "Documents of the same source and kind that the system cannot hold, such as ones that"
-            " were never given away. None are needed; 100 give exact ranks.",
+            "Documents that the system cannot hold, such as ones that were never given away. None"
+            " are needed; 10 of any kind test the odds, and 40 or more like yours add ranks.",
             "documents",
+        ),
+    ] = None
+    public: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        Only("single"),
+        AskedAs(
+            "Documents",
+            "Published texts known to be outside",
+            "Where your documents are published: others that are, and that the system cannot hold."
+            " They show whether it searches the web or knows such texts by heart.",
         ),
     ] = None
     known_in: Annotated[
@@ -127,7 +141,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         AskedAs(
             "Documents",
             "Documents known to be inside",
-            "With 20 or more of them a verdict can also say that a document is not there.",
+            "With 19 or more of them a verdict can also say that a document is not there.",
         ),
     ] = None
     auxiliary: Annotated[
@@ -231,7 +245,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "collection": collection,
             "single": not collection,
             "shadow": not collection and trains(method, config),
-            "no known-out": not collection and self.known_out is None,
+            "no known-out": not collection and not (self.known_out or self.public),
             "sealed": self.seal is not None,
             "ray": cluster is not None,
         }
@@ -246,7 +260,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         )  # fmt: skip
         plan = AuditPlan(
             documents=grouped(self.documents),
-            known_out=grouped(self.known_out),
+            known_out=(*grouped(self.known_out), *grouped(self.public)),
             known_in=grouped(self.known_in),
             auxiliary=grouped(self.auxiliary),
             alpha=self.alpha,
@@ -298,7 +312,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         from ragwitness.membership.evidence import subject_of
         from ragwitness.models.cluster import models_on
 
-        named = (self.documents, self.known_out, self.known_in, self.auxiliary)
+        named = (self.documents, self.known_out, self.public, self.known_in, self.auxiliary)
         folder = own_folder(self.run, *named)
         order = self.order() if order is None else order
         remarks, doubtful = order.beforehand()

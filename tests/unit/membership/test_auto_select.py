@@ -165,6 +165,14 @@ def test_what_needs_no_reading_is_not_piloted(plan) -> None:
     assert tried == []
 
 
+@pytest.mark.parametrize(("documents", "piloted"), [(1, []), (10, []), (11, ["runon"])])
+def test_a_few_documents_with_e_values_alone_take_no_pilot(documents, piloted) -> None:
+    plan = AuditPlan(tuple(load_sample()[:documents]), references=("smollm2",))
+    tried, piloting = _pilots("runon")
+    assert _chosen(plan, _TEXT, piloting).config.further == 12
+    assert tried == piloted
+
+
 def test_the_cheapest_beyond_the_caps_is_piloted_too(plan, monkeypatch) -> None:
     monkeypatch.setattr(
         "ragwitness.membership.auto_select.CANDIDATES", (("mba", {}), ("rag-mia", {}))

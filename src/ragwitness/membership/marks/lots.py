@@ -349,7 +349,9 @@ def _key(text: str) -> str:
     return f" {' '.join(plain_tokens(text))} "
 
 
-def named(answer: str, alternatives: Sequence[str], quoted: str = "") -> int | None:
+def named(
+    answer: str, alternatives: Sequence[str], quoted: str = "", *, behind: bool = False
+) -> int | None:
     """Return the alternative that an answer names; None where it names none, or several.
 
     An alternative behind the words before the lot counts first: an answer may quote more of the
@@ -359,8 +361,9 @@ def named(answer: str, alternatives: Sequence[str], quoted: str = "") -> int | N
         answer: The answer.
         alternatives: Of the lot.
         quoted: The words before it.
+        behind: Whether only an alternative behind these words counts.
     """
-    for words in (plain_tokens(quoted)[-_REPEATED:], ()):
+    for words in (plain_tokens(quoted)[-_REPEATED:], ())[: 2 - behind]:
         text, choices = _key(answer), set[int]()
         keys = [_key(" ".join([*words, alternative])) for alternative in alternatives]
         for choice in sorted(range(len(keys)), key=lambda choice: -len(keys[choice])):
