@@ -192,7 +192,7 @@ def test_a_base_goes_where_the_device_says(gemma):
 
 
 def test_a_chat_model_on_a_corpus_trains_adapters_in_pieces(gemma, tmp_path):
-    """The path of ``canary/real``: the command's --model and --data, broken off and gone on with."""
+    """The path of ``canary/real``: --model and --data, broken off and gone on with."""
     pytest.importorskip("peft")
     from research.canary.study import reproduce_study
 

@@ -108,7 +108,7 @@ def _counted(repeated: Sequence[set[str]]) -> Counted:
 
 
 def _runs(transcript: Transcript, size: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield each repeated passage with its runs, in small letters."""
+    """Yield each repeated passage with the runs that are cut out, in small letters."""
     output = word_tokens(transcript.output)
     for passage in transcript.contexts or ():
         context, runs = word_tokens(passage), []
