@@ -10,8 +10,8 @@
   also within another word, and every passage counts each time;
 - telephone numbers in parentheses or with blanks are missed;
 - an output meets only the passages retrieved for its own prompt;
-- a run is cut out of output and passage before the search goes on, so that it is found in the first
-  of two passages that hold it, and that what stood around it is joined.
+- a run is cut out of output and passage before the search goes on: of two passages that hold it
+  the first alone counts, and its neighbours are joined.
 """
 
 from __future__ import annotations
