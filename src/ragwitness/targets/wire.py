@@ -450,14 +450,12 @@ def read_body(content_type: str, body: bytes) -> Any:
     for reply in replies:
         if choices := _choices(reply):
             reply["choices"] = [choice for choice in choices if _index(choice) == least]
-    error = error_in(content)
-    return {"error": error} if error else content
+    return {"error": error} if (error := error_in(content)) else content
 
 
 def _choices(reply: object) -> list[JsonObject]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    rows = choices if isinstance(choices, list) else ()
-    return [choice for choice in rows if isinstance(choice, dict)]
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
 
 
 def _index(choice: JsonObject) -> int:
