@@ -6,6 +6,7 @@ import hmac
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError, require
@@ -156,6 +157,58 @@ class NotCheckedError(Exception):
         self.why, self.needed = why, needed
 
 
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The most work on a file that no key known beforehand has signed.
+
+    Attributes:
+        size: Bytes of the file.
+        rows: Entries of logs, texts, answers and findings.
+        points: Points of the curve.
+        seconds: Time until the last check begins.
+    """
+
+    size: int = 16 << 20
+    rows: int = 20_000
+    points: int = 10_000
+    seconds: float = 60.0
+
+    def admit(self, size: int, rows: int, points: int, remedy: str) -> None:
+        """Refuse a file that is too large to be read for a stranger.
+
+        Raises:
+            NotCheckedError: It is.
+        """
+        sizes = {"bytes": (size, self.size), "rows": (rows, self.rows)}
+        for unit, (count, limit) in (sizes | {"points": (points, self.points)}).items():
+            if count > limit:
+                raise NotCheckedError(
+                    f"no key that you know signed it, and it has {count:,} {unit}: at most"
+                    f" {limit:,} are read for a stranger. {remedy}",
+                    needed=True,
+                )
+
+
+STRANGER = Allowance()
+"""For files of unknown signers."""
+
+
+class Deadline:
+    """The time by which the last check of a stranger's file must begin; ``None`` sets none."""
+
+    def __init__(self, allowance: Allowance | None) -> None:
+        self._seconds = math.inf if allowance is None else allowance.seconds
+        self._end = monotonic() + self._seconds
+
+    def __call__(self, *_: object) -> None:
+        """Raise :class:`NotCheckedError` once it is over."""
+        if monotonic() > self._end:
+            raise NotCheckedError(
+                f"no key that you know signed it, and its {self._seconds:g} seconds are over",
+                needed=True,
+            )
+
+
 CaseT = TypeVar("CaseT")
 
 
@@ -177,6 +230,7 @@ def all_steps(
     cheap: Iterable[VerifierStep[CaseT]],
     late: Iterable[VerifierStep[CaseT]],
     case: CaseT,
+    in_time: Callable[[], None] = lambda: None,
 ) -> tuple[list[Check], list[str]]:
     """Make the cheap checks, and the late ones if none failed.
 
@@ -185,16 +239,17 @@ def all_steps(
         cheap: Made in any case.
         late: Made if no check failed.
         case: The evidence under verification.
+        in_time: Called before each check; raises :class:`NotCheckedError` once time is over.
 
     Returns:
         The checks, and the reasons against a pass.
     """
-    early, lacking = run_steps(cheap, case)
+    early, lacking = run_steps(cheap, case, in_time)
     checks = [*first, *early]
     if any(check.status == "fail" for check in checks):
         skipped = (Check(step.name, "not checked", "a cheaper check failed") for step in late)
         return [*checks, *skipped], lacking
-    slow, reasons = run_steps(late, case)
+    slow, reasons = run_steps(late, case, in_time)
     return checks + slow, lacking + reasons
 
 
@@ -228,6 +283,11 @@ def unread(name: str, error: VerificationError | InputError) -> BundleVerdict:
     return verdict_on([Check(name, "fail", str(error), check)], (), "")
 
 
+def unsigned(name: str, error: NotCheckedError) -> BundleVerdict:
+    """Return the verdict on a stranger's file that is too large to be read."""
+    return BundleVerdict("inconclusive", error.why, (Check(name, "not checked", error.why),))
+
+
 def extends(log: MerkleLog, earlier: Checkpoint, family: str) -> None:
     """Check that a signed checkpoint is one of a log.
 
@@ -241,7 +301,9 @@ def extends(log: MerkleLog, earlier: Checkpoint, family: str) -> None:
     require(same, f"{family}.split_view", two)
 
 
-def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[Check], list[str]]:
+def run_steps(
+    steps: Iterable[VerifierStep[CaseT]], case: CaseT, in_time: Callable[[], None] = lambda: None
+) -> tuple[list[Check], list[str]]:
     """Make checks one after the other, all of them whatever fails.
 
     Returns:
@@ -255,6 +317,7 @@ def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[C
     for step in steps:
         try:
             # Every step gives one check, whatever the others gave.
+            in_time()
             results.append(Check(step.name, "pass", step.run(case)))
         except NotCheckedError as error:
             results.append(Check(step.name, "not checked", error.why))

@@ -42,7 +42,7 @@ from ragwitness.canary.run import (
     slot_score,
 )
 from ragwitness.canary.verdict import Finding, decide
-from ragwitness.core.files import read_object
+from ragwitness.core.files import parse_json, read_object
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import SEAL
 from ragwitness.core.types import Document, Score
@@ -359,9 +359,9 @@ def _comparable(finding: Finding) -> dict[str, Any]:
 
 def _plan(pack: Pack) -> CanaryPlan:
     opened = {(text.part, text.id): str(text.text) for text in pack.texts}
-    held_out = [Example(**json.loads(t)) for (kind, _), t in opened.items() if kind == "held_out"]
+    held_out = [Example(**parse_json(t)) for (kind, _), t in opened.items() if kind == "held_out"]
     commitment = bytes.fromhex(pack.seal.settings["commitment"])
-    return plan_of_opened(json.loads(opened["draw", "draw"]), commitment, held_out)
+    return plan_of_opened(parse_json(opened["draw", "draw"]), commitment, held_out)
 
 
 def _config(settings: Mapping[str, Any]) -> ProbeConfig:
@@ -385,6 +385,8 @@ TASK = PackTask(
         VerifierStep("verdicts", _verdict),
     ),
     "every score, the p-value and the verdict were recomputed",
+    frozenset("target release twin config budget commitment design parts history".split()),
+    looks=None,  # the design says it
     besides=BESIDES,
     opened=mark_opened,
 )

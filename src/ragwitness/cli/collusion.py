@@ -52,7 +52,7 @@ def estimate(
     exits with 4. The paper's estimator (R5) is pairs.
 
     Args:
-        log: The log: JSONL, Parquet or Arrow with the account, the time and the vector (or the
+        log: The log: JSONL or Parquet with the account, the time and the vector (or the
             text) of each query.
         embedder: The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint).
         ordinary: A log of benign traffic, with which this one is compared: at least 20 windows as

@@ -116,4 +116,4 @@ def _command() -> str:
     if shutil.which("ragwitness"):
         return "ragwitness"
     python = os.path.relpath(sys.executable)
-    return os.path.relpath(script) if script.exists() else f"{python} -m ragwitness"
+    return os.path.relpath(script) if script.exists() else f"{python} -P -m ragwitness"

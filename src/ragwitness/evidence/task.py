@@ -91,7 +91,7 @@ class VerifyTask:
 
     def opened(self) -> tuple[str, Callable[..., BundleVerdict]]:
         """Read everything; return what the file deals in, and what judges it."""
-        from ragwitness.attest.bundle import MAX_ARCHIVE
+        from ragwitness.attest.archive import MAX_ARCHIVE
         from ragwitness.core.files import map_file, read_file
         from ragwitness.evidence.verifiers import SEALED, sealed_kind
 

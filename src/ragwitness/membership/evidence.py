@@ -36,7 +36,7 @@ from ragwitness.membership.assumptions import PlanLikeness
 from ragwitness.membership.e_values import Guesser
 from ragwitness.membership.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
-from ragwitness.membership.prepared import PreparedAudit
+from ragwitness.membership.prepared import PreparedAudit, trains
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed
 from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
@@ -50,7 +50,7 @@ from ragwitness.membership.run import (
     drop_duplicate_questions,
     trained,
 )
-from ragwitness.membership.shadow import Shadow, build_shadow
+from ragwitness.membership.shadow import Shadow, ShadowConfig, build_shadow
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
 from ragwitness.runner.hash_chain import dense
@@ -200,6 +200,7 @@ def _read(case: PackCase) -> _Recorded:
         group = groups.get((text.part, text.id))
         documents_by_part[text.part].append(Document(text.id, content, text.member, group))
     order = PreparedAudit.from_stored(settings, documents_by_part)
+    _refuse_unread(order, settings, same_code="code" not in case.kept)
     # 2. The stages: from the texts if all are shown, else from the sealed units.
     complete = not pack.hidden
     stages = order.stages() if complete else _stages(order, pack.rows)
@@ -217,6 +218,30 @@ def _read(case: PackCase) -> _Recorded:
     # 3. The method, as the target's answers allowed it.
     audit, _ = order.fitted(pack.manifest.chain.alternatives)
     return _Recorded(order, stages, audit, outcomes, complete, Replies(case.exchanges), comparison)
+
+
+def _refuse_unread(order: PreparedAudit, settings: Mapping[str, Any], *, same_code: bool) -> None:
+    """Refuse a sealed setting that is not read, as the command refuses an option."""
+    again = json.loads(json.dumps(order.stored()))
+    if not same_code:  # other code may know settings more
+        again = _without_others(again, settings)
+    if location := next(differences(again, settings), None):
+        raise refuse("settings.unread", f"The sealed setting {location} is not read.")
+    plan, usual = order.plan, ShadowConfig()
+    if trains(order.method, order.config):
+        return
+    learning = replace(plan.shadow, seed=usual.seed) != usual or plan.automl
+    if learning or (plan.known_out and (plan.auxiliary or plan.shadow.seed != usual.seed)):
+        raise refuse("settings.unread", f"{order.method} reads no setting of a shadow system.")
+
+
+def _without_others(mine: Any, theirs: Any) -> Any:
+    """Return the part of my settings that theirs name."""
+    if not (isinstance(mine, dict) and isinstance(theirs, dict)):
+        return mine
+    return {
+        name: _without_others(value, theirs[name]) for name, value in mine.items() if name in theirs
+    }
 
 
 def _stages(order: PreparedAudit, rows: Sequence[Mapping[str, Any]]) -> Stages:
@@ -479,4 +504,5 @@ TASK = PackTask(
         VerifierStep("verdicts", _check_verdicts),
     ),
     "every score, p-value and verdict was recomputed",
+    frozenset("target method config proxy plan budget why likeness groups".split()),
 )

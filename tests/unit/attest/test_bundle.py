@@ -8,15 +8,8 @@ from hashlib import sha256
 
 import pytest
 
-from ragwitness.attest.bundle import (
-    BUNDLE_VERSION,
-    contents,
-    listing,
-    pack,
-    read_bundle,
-    verify_note,
-    write_bundle,
-)
+from ragwitness.attest.archive import contents, listing, pack
+from ragwitness.attest.bundle import BUNDLE_VERSION, read_bundle, verify_note, write_bundle
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.crypto.keys import KeyKind, PrivateKey

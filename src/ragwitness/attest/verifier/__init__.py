@@ -7,22 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ragwitness.attest.bundle import EARLIER, Archive, read_bundle
+from ragwitness.attest.archive import Archive
+from ragwitness.attest.bundle import EARLIER, OPENINGS, Bundle, read_bundle
 from ragwitness.attest.challenge import detection
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import (
+    STRANGER,
     BundleVerdict,
     Check,
+    Deadline,
+    NotCheckedError,
     Sampling,
     VerifierStep,
     all_steps,
     unread,
+    unsigned,
     verdict_on,
 )
 from ragwitness.attest.verifier import checks, proofs, terms
 from ragwitness.attest.verifier.bundle_evidence import Embed, VerifierCase, read_evidence
 from ragwitness.core.errors import VerificationError
+from ragwitness.crypto.entries import read_entries
+from ragwitness.crypto.proofs.arithmetic import POINT_BYTES
 
 CHEAP = (
     # The key of these files.
@@ -54,6 +62,9 @@ CHEAP = (
     VerifierStep("seeds", proofs.seeds),
 )
 """Checks that multiply no points, in the order in which they are results."""
+
+_GIVE_KEY = "Give the log's key: --trust trust.json"
+_OF_POINTS = ("columns.bin", "norms.bin", ".proof")
 
 PROOFS = (
     # R5, then the proofs, then the check that needs an embedder.
@@ -88,13 +99,20 @@ def verify(
         MissingExtraError: The curve's package is not installed.
     """
     try:
-        bundle = read_bundle(data)
+        if trust is None:
+            STRANGER.admit(len(data), 0, 0, _GIVE_KEY)
+        bundle = read_bundle(data, trust.notes.log if trust else ())
+        if trust is None:
+            STRANGER.admit(len(data), *_work_of(bundle), _GIVE_KEY)
+    except NotCheckedError as error:
+        return unsigned("bundle", error)
     except VerificationError as error:
         if error.check == EARLIER:  # an honest bundle of an earlier release is no failure
             return BundleVerdict(
                 "inconclusive", str(error), (Check("bundle", "not checked", str(error)),)
             )
         return unread("bundle", error)
+    in_time = Deadline(STRANGER if trust is None else None)
     # The forms of all files.
     results = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
     try:
@@ -102,9 +120,15 @@ def verify(
     except VerificationError as error:
         results.append(Check("files", "fail", error.message, error.check))
         return verdict_on(results, (), "", bundle.window)
+
     # All cheap checks, then the slow ones.
-    case = VerifierCase(evidence, trust, receipts, seen, embed, progress or (lambda *_: None))
-    results, lacking = all_steps(results, CHEAP, PROOFS, case)
+    def advanced(*at: Any) -> None:
+        in_time()
+        if progress is not None:
+            progress(*at)
+
+    case = VerifierCase(evidence, trust, receipts, seen, embed, advanced)
+    results, lacking = all_steps(results, CHEAP, PROOFS, case, in_time)
     listed = any(check.name == "log.openings" and check.status == "pass" for check in results)
     # The numbers of each tenant; a verdict may fall short by them.
     numbers = tuple(
@@ -132,6 +156,14 @@ def verify(
         rests=terms.rests(case),
         uncovered=terms.uncovered(case, listed=listed),
     )
+
+
+def _work_of(bundle: Bundle) -> tuple[int, int]:
+    """Return the rows of a bundle's logs, and its points, by the sizes of its files alone."""
+    logs = ("log/entries.bin", OPENINGS[0])
+    rows = sum(1 for name in logs for _ in read_entries(bundle.files.get(name, b"")))
+    proofs = (len(data) for name, data in bundle.files.items() if name.endswith(_OF_POINTS))
+    return rows, sum(proofs) // POINT_BYTES
 
 
 def sampling_of(population: int, count: int) -> Sampling:

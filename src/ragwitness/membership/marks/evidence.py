@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.core.errors import CapReachedError, VerificationError
+from ragwitness.core.files import parse_json
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.evidence.case import TAKEN as LOOSE
 from ragwitness.evidence.case import PackCase, PackTask, Replies, check_spent, same_result
@@ -63,7 +64,7 @@ def _audit(case: PackCase) -> MarksAudit:
             "lots and verdicts were not recomputed: texts are hidden", needed=True
         )
     settings = pack.seal.settings
-    secret, *documents = (json.loads(str(text.text)) for text in pack.texts)
+    secret, *documents = (parse_json(str(text.text)) for text in pack.texts)
     public = {name: settings[name] for name in ("commitment", "beacon_source", "beacon")}
     key = MarksKey.from_stored({**secret, **public, "documents": documents})
     return MarksAudit(key, float(settings["alpha"]))
@@ -124,4 +125,5 @@ TASK = PackTask(
         VerifierStep("verdicts", _check_verdicts),
     ),
     "every lot, question and verdict was recomputed",
+    frozenset("target alpha budget commitment beacon_source beacon".split()),
 )
