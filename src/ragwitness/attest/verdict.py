@@ -94,6 +94,7 @@ class BundleVerdict(Shown):
             pass needs could not be made.
         why: Reason for the outcome, in one line.
         checks: Checks in the order in which they were made.
+        lead: The first lines: what follows from what, and whose word the rest is.
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
@@ -110,6 +111,7 @@ class BundleVerdict(Shown):
     outcome: Outcome
     why: str
     checks: tuple[Check, ...]
+    lead: tuple[str, ...] = ()
     window: str = ""
     numbers: tuple[Numbers, ...] = ()
     sampling: Sampling | None = None
@@ -270,11 +272,11 @@ def verdict_on(
     checks = tuple(made)
     wrong = next((check for check in checks if check.status == "fail"), None)
     if wrong is not None:
-        return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", checks, window)
+        return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", checks, window=window)
     if lacking:
         text = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
-        return BundleVerdict("inconclusive", text, checks, window)
-    return BundleVerdict("pass", reason, checks, window)
+        return BundleVerdict("inconclusive", text, checks, window=window)
+    return BundleVerdict("pass", reason, checks, window=window)
 
 
 def unread(name: str, error: VerificationError | InputError) -> BundleVerdict:

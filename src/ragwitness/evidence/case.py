@@ -63,6 +63,7 @@ class PackKnown:
         roots: Certificates (PEM) of timestamp authorities that are trusted.
         models: Names, as the pack writes them, of models and plug-ins that may be loaded for it
             besides those that are packaged.
+        signed_by: Whose Sigstore bundle over the file was verified; empty for nobody's.
     """
 
     key: PublicKey | None = None
@@ -70,11 +71,12 @@ class PackKnown:
     checkpoints: Sequence[bytes] = ()
     roots: Path | None = None
     models: Sequence[str] = ()
+    signed_by: str = ""
 
     @property
     def names_the_signer(self) -> bool:
         """Whether the verifier knew the key, the seal, or what the key had signed before."""
-        return bool(self.key or self.seal or self.checkpoints)
+        return bool(self.key or self.seal or self.checkpoints or self.signed_by)
 
 
 @dataclass(frozen=True, slots=True)

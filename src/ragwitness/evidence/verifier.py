@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ragwitness.attest.archive import Archive
+from ragwitness.attest.plain_words import first_lines
 from ragwitness.attest.verdict import (
     STRANGER,
     BundleVerdict,
@@ -100,6 +101,8 @@ def _known(case: PackCase) -> str:
         matches.append("the key is the given one")
     if case.known.seal is not None:
         matches.append("the seal is the one that the verifier gave")
+    if case.known.signed_by:
+        matches.append(f"signed through Sigstore by {case.known.signed_by}")
     if case.known.checkpoints:
         matches.append("the key signed a checkpoint that was seen before")
     if not matches:
@@ -400,7 +403,9 @@ def verify_pack(
     steps = map(_guarded, (*task.steps, PAGE))
     with nothing_but({*PACKAGED, *case.known.models}):
         checks, lacking = all_steps(checks, map(_guarded, COMMITMENTS), steps, case, in_time)
-    verdict = verdict_on(checks, lacking, task.whole)
+    reason = f"on the recorded answers, which are the signer's word, {task.whole}"
+    verdict = verdict_on(checks, lacking, reason)
+    verdict = replace(verdict, lead=_lead(case, verdict))
     if verdict.outcome == "fail":
         return verdict
     return replace(
@@ -461,6 +466,23 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
             raise refuse(f"{step.name}.form", f"The pack cannot be read: {error!r}.") from error
 
     return VerifierStep(step.name, run)
+
+
+def _lead(case: PackCase, verdict: BundleVerdict) -> tuple[str, ...]:
+    from ragwitness.report.result_registry import parse_result
+
+    seal, figures = case.pack.seal, ""
+    if verdict.outcome == "pass":
+        kind, result = parse_result(case.pack.result)
+        figures = f"The report's finding: {kind.report(result).title}"
+    signer = f"the holder of the key {case.pack.key.name}"
+    system = seal.system or "the system"
+    return first_lines(
+        verdict, _KINDS.get(seal.task, seal.task), figures, system=system, signer=signer
+    )
+
+
+_KINDS = {"marks": "audit"}
 
 
 def _covers(case: PackCase) -> tuple[str, ...]:

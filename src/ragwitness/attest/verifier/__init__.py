@@ -142,6 +142,7 @@ def verify(
         "every check that was made holds",
         bundle.window,
     )
+    verdict = replace(verdict, lead=terms.lead(case, verdict, numbers))
     # No check failed: add the numbers and the statements.
     if verdict.outcome == "fail":
         return verdict
