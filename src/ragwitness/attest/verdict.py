@@ -159,56 +159,35 @@ class NotCheckedError(Exception):
         self.why, self.needed = why, needed
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The most work on a file that no key known beforehand has signed.
+STRANGER = {"bytes": 16 << 20, "rows": 20_000, "points": 10_000, "seconds": 60}
+"""The most work on a file that no key known beforehand has signed: rows of logs, texts, answers and
+findings; points of the curve; seconds until the last check begins."""
 
-    Attributes:
-        size: Bytes of the file.
-        rows: Entries of logs, texts, answers and findings.
-        points: Points of the curve.
-        seconds: Time until the last check begins.
+_UNSIGNED = "no key that you know signed it, and it has more than {:,} {}, the most that is read of"
+_UNSIGNED += " a stranger's file"
+
+
+def admit(remedy: str, **counts: int) -> None:
+    """Refuse a file of an unknown signer that is too large to be read.
+
+    Raises:
+        NotCheckedError: It is.
     """
-
-    size: int = 16 << 20
-    rows: int = 20_000
-    points: int = 10_000
-    seconds: float = 60.0
-
-    def admit(self, size: int, rows: int, points: int, remedy: str) -> None:
-        """Refuse a file that is too large to be read for a stranger.
-
-        Raises:
-            NotCheckedError: It is.
-        """
-        sizes = {"bytes": (size, self.size), "rows": (rows, self.rows)}
-        for unit, (count, limit) in (sizes | {"points": (points, self.points)}).items():
-            if count > limit:
-                raise NotCheckedError(
-                    f"no key that you know signed it, and it has {count:,} {unit}: at most"
-                    f" {limit:,} are read for a stranger. {remedy}",
-                    needed=True,
-                )
+    for unit, count in counts.items():
+        if count > STRANGER[unit]:
+            text = f"{_UNSIGNED.format(STRANGER[unit], unit)}. {remedy}"
+            raise NotCheckedError(text, needed=True)
 
 
-STRANGER = Allowance()
-"""For files of unknown signers."""
+def deadline_of(*, known: bool) -> Callable[..., None]:
+    """Return what raises :class:`NotCheckedError` once a stranger's time is over."""
+    end = math.inf if known else monotonic() + STRANGER["seconds"]
 
+    def in_time(*_: object) -> None:
+        if monotonic() > end:
+            raise NotCheckedError(_UNSIGNED.format(STRANGER["seconds"], "seconds"), needed=True)
 
-class Deadline:
-    """The time by which the last check of a stranger's file must begin; ``None`` sets none."""
-
-    def __init__(self, allowance: Allowance | None) -> None:
-        self._seconds = math.inf if allowance is None else allowance.seconds
-        self._end = monotonic() + self._seconds
-
-    def __call__(self, *_: object) -> None:
-        """Raise :class:`NotCheckedError` once it is over."""
-        if monotonic() > self._end:
-            raise NotCheckedError(
-                f"no key that you know signed it, and its {self._seconds:g} seconds are over",
-                needed=True,
-            )
+    return in_time
 
 
 CaseT = TypeVar("CaseT")

@@ -63,7 +63,7 @@ from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Done, Outcome, advance, probe_of
+from ragwitness.runner.worker import Outcome, probe_of
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -252,19 +252,13 @@ def _scores(case: PackCase) -> str:
 def _driven(
     audit: CanaryProbe, document: Any, stage: str, replies: Replies, *, capped: bool
 ) -> Outcome:
-    steps, answers, queries = probe_of(audit, document), None, 0
-    while True:
-        step = advance(steps, answers)
-        if isinstance(step, Done):
-            return Outcome(document, step.value, queries, queries)
-        replied = [replies.get(stage, document.id, query) for query in step]
-        if None in replied and not capped:
-            raise refuse("scores.unanswered", f"A question about {document.id!r} has no answer.")
-        if None in replied:
-            sent = queries + sum(reply is not None for reply in replied)
-            return Outcome(document, Score(None, reason="a cap"), sent, sent, capped=True)
-        queries += len(step)
-        answers = [reply for reply in replied if reply is not None]
+    end, queries, replied = replies.drive(probe_of(audit, document), stage, document.id)
+    if end is not None:
+        return Outcome(document, end.value, queries, queries)
+    if not capped:
+        raise refuse("scores.unanswered", f"A question about {document.id!r} has no answer.")
+    sent = queries + sum(reply is not None for reply in replied)
+    return Outcome(document, Score(None, reason="a cap"), sent, sent, capped=True)
 
 
 _REMOVED = re.compile(

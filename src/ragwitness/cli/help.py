@@ -6,38 +6,22 @@ from the option's name, which has one meaning in all verbs.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _MANY = 10
 """Options of a verb from which on they are put under questions."""
 
 _OTHERS = "How is it done?"
-_ALWAYS = "In every verb"
 
 QUESTIONS: Mapping[str, frozenset[str]] = {
     question: frozenset(names.split())
-    for question, names in {
-        "What is it about?": "target documents collection corpus transcripts questions plan"
-        " release policy ordinary window tenant database text-field encoding group-field paragraphs"
-        " limit public data information topic secrets decoys contacts pii",
-        "What is it compared with?": "known-out known-in auxiliary background held-out"
-        " control calibration twin",
-        "When does it decide?": "alpha account-alpha accept-unlike yes k-max releases",
-        _OTHERS: "",
-        "Which RAG system?": "retrieval retrieve retrieve-by index metric generator k"
-        " template chunk-words defense originals prompt",
-        "What is promised?": "epsilon delta delta-prime delta-star queries accounts"
-        " sensitivity sigma joint-delta joint-epsilon lifetime-epsilon payer-queries ledger",
-        "What may it cost?": "max-queries max-tokens max-cost price-in price-out dry-run",
-        "Who can check it?": "seal runs-log timestamp",
-        "How is the system reached?": "concurrency timeout retries key-env header host port",
-        "Who computes?": "engine workers worker-gpus ray-address questions-to answered",
-        "Where does the result go?": "out run json jsonl parquet junit sarif html figure tables"
-        " examples fail-on replace",
-        _ALWAYS: "config help",
-    }.items()
+    for question, names in tomllib.loads(
+        Path(__file__).with_name("questions.toml").read_text(encoding="utf-8")
+    ).items()
 }
 """Options by the question that they answer, in the order of a help text."""
 

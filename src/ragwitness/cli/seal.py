@@ -36,15 +36,20 @@ def seal(
     from ragwitness.cli.common import console, print_lines
     from ragwitness.core.errors import InputError
     from ragwitness.core.files import replace_file
-    from ragwitness.evidence.sealing import pack_of, signed_statement
+    from ragwitness.evidence.sealing import pack_of
 
     if open_ids and not hide_texts:
         raise InputError("Without --hide-texts everything is open.", "Leave --open out.")
     data, public, draw = pack_of(run, out, hide=hide_texts, opened=open_ids or (), key=key)
     replace_file(out, data)
     if form == "dsse":
+        from ragwitness.crypto.keys import read_key
+        from ragwitness.evidence.seal import read_sealed
+        from ragwitness.evidence.statement import envelope_of, statement_of
+
         envelope = out.with_name(f"{out.name}.dsse.json")
-        replace_file(envelope, signed_statement(run, out.name, data, key))
+        signer = read_key(key or read_sealed(run).key)
+        replace_file(envelope, envelope_of(statement_of(data, out.name), signer))
     print_lines(
         console(),
         *(["the draw is opened by this pack: no new probe of its plan decides"] if draw else []),

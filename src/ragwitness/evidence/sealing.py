@@ -77,22 +77,3 @@ def pack_of(
     if sealed.home is not None and draw and mark_opened is not None:
         mark_opened(sealed.home, out)
     return data, signer.public.text, draw
-
-
-def signed_statement(run: Path, name: str, pack: bytes, key: Path | None = None) -> bytes:
-    """Return an in-toto Statement over a pack in a DSSE envelope, by the key that sealed the run.
-
-    Args:
-        run: Its folder.
-        name: Of the file.
-        pack: The pack.
-        key: The key that sealed the run; None for where it was then.
-
-    Raises:
-        InputError: The run was not sealed, or its key cannot be read.
-    """
-    from ragwitness.crypto.keys import read_key
-    from ragwitness.evidence.seal import read_sealed
-    from ragwitness.evidence.statement import envelope_of, statement_of
-
-    return envelope_of(statement_of(pack, name), read_key(key or read_sealed(run).key))

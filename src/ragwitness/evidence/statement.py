@@ -94,12 +94,15 @@ class SigstoreKnown:
 
         if not (self.identity and self.issuer):
             raise InputError("A Sigstore bundle needs a signer.", "Give --identity and --issuer.")
-        roots = models.TrustedRoot
-        root = roots.from_file(str(self.root)) if self.root else roots.production(offline=True)
+        root = (
+            models.TrustedRoot.from_file(str(self.root))
+            if self.root
+            else models.ClientTrustConfig.production(offline=True).trusted_root
+        )
         try:
             bundle = models.Bundle.from_json(self.bundle)
-            who = verify.policy.Identity(identity=self.identity, issuer=self.issuer)
-            verify.Verifier(trusted_root=root).verify_artifact(data, bundle, who)
+            policy = verify.policy.Identity(identity=self.identity, issuer=self.issuer)
+            verify.Verifier(trusted_root=root).verify_artifact(data, bundle, policy)
         except (errors.Error, ValueError) as error:
             raise refuse("sigstore", f"The Sigstore bundle does not hold: {error}") from error
         return f"{self.identity} ({self.issuer}), entry {bundle.log_entry._inner.log_index}"

@@ -124,8 +124,8 @@ class VerifyTask:
 
                 root = self.roots if str(self.roots).endswith(".json") else None
                 bundle = read_file(self.sigstore, _SMALL)
-                who = SigstoreKnown(bundle, self.identity or "", self.issuer or "", root)
-                knowledge = replace(knowledge, signed_by=who.check(bytes(data)))
+                signer = SigstoreKnown(bundle, self.identity or "", self.issuer or "", root)
+                knowledge = replace(knowledge, signed_by=signer.check(bytes(data)))
             return "documents", partial(judge, known=knowledge)
         from ragwitness.attest.trust import parse_trust
 

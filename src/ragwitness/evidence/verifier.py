@@ -19,13 +19,13 @@ from typing import Any
 from ragwitness.attest.archive import Archive
 from ragwitness.attest.plain_words import first_lines
 from ragwitness.attest.verdict import (
-    STRANGER,
     BundleVerdict,
     Check,
-    Deadline,
     NotCheckedError,
     VerifierStep,
+    admit,
     all_steps,
+    deadline_of,
     extends,
     refuse,
     unread,
@@ -388,7 +388,7 @@ def verify_pack(
         return unsigned("pack", error)
     except (InputError, VerificationError) as error:
         return unread("pack", error)
-    in_time = Deadline(None if knowledge.names_the_signer else STRANGER)
+    in_time = deadline_of(known=knowledge.names_the_signer)
 
     def advanced(*at: Any) -> None:
         in_time()
@@ -425,10 +425,9 @@ def _admit(known: PackKnown, key: PublicKey, files: Mapping[str, memoryview]) ->
     for data in known.checkpoints:
         _seen(data, key)
     if not known.names_the_signer:
-        size = sum(map(len, files.values()))
-        STRANGER.admit(size, 0, 0, _GIVE_KEY)
+        admit(_GIVE_KEY, bytes=sum(map(len, files.values())))
         rows = sum(bytes(files[name]).count(b"\n") for name in (TEXTS, ANSWERS_FILE, ROWS))
-        STRANGER.admit(size, rows + len(files.get(LOG, b"")) // _LEAST_ENTRY, 0, _GIVE_KEY)
+        admit(_GIVE_KEY, rows=rows + len(files.get(LOG, b"")) // _LEAST_ENTRY)
 
 
 _LEAST_ENTRY = 100  # bytes of an entry in the log of runs

@@ -55,7 +55,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
 from ragwitness.runner.hash_chain import dense
 from ragwitness.runner.score_store import decode_outcome, outcome_row, read_scores
-from ragwitness.runner.worker import Done, Outcome, advance, probe_of
+from ragwitness.runner.worker import Outcome, probe_of
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -200,7 +200,11 @@ def _read(case: PackCase) -> _Recorded:
         group = groups.get((text.part, text.id))
         documents_by_part[text.part].append(Document(text.id, content, text.member, group))
     order = PreparedAudit.from_stored(settings, documents_by_part)
-    _refuse_unread(order, settings, same_code="code" not in case.kept)
+    if "code" not in case.kept:  # other code may know other settings
+        again = json.loads(json.dumps(order.stored()))
+        if location := next(differences(again, settings), None):
+            raise refuse("settings.unread", f"The sealed setting {location} is not read.")
+    _refuse_idle(order)
     # 2. The stages: from the texts if all are shown, else from the sealed units.
     complete = not pack.hidden
     stages = order.stages() if complete else _stages(order, pack.rows)
@@ -220,28 +224,14 @@ def _read(case: PackCase) -> _Recorded:
     return _Recorded(order, stages, audit, outcomes, complete, Replies(case.exchanges), comparison)
 
 
-def _refuse_unread(order: PreparedAudit, settings: Mapping[str, Any], *, same_code: bool) -> None:
-    """Refuse a sealed setting that is not read, as the command refuses an option."""
-    again = json.loads(json.dumps(order.stored()))
-    if not same_code:  # other code may know settings more
-        again = _without_others(again, settings)
-    if location := next(differences(again, settings), None):
-        raise refuse("settings.unread", f"The sealed setting {location} is not read.")
+def _refuse_idle(order: PreparedAudit) -> None:
+    """Refuse sealed settings of a shadow system that is never built, as the command does."""
     plan, usual = order.plan, ShadowConfig()
     if trains(order.method, order.config):
         return
     learning = replace(plan.shadow, seed=usual.seed) != usual or plan.automl
     if learning or (plan.known_out and (plan.auxiliary or plan.shadow.seed != usual.seed)):
         raise refuse("settings.unread", f"{order.method} reads no setting of a shadow system.")
-
-
-def _without_others(mine: Any, theirs: Any) -> Any:
-    """Return the part of my settings that theirs name."""
-    if not (isinstance(mine, dict) and isinstance(theirs, dict)):
-        return mine
-    return {
-        name: _without_others(value, theirs[name]) for name, value in mine.items() if name in theirs
-    }
 
 
 def _stages(order: PreparedAudit, rows: Sequence[Mapping[str, Any]]) -> Stages:
@@ -357,23 +347,15 @@ def _check_scores(case: PackCase) -> str:
 
 def _replayed(it: _Recorded, stage: str, sealed: Outcome) -> Outcome:
     document = sealed.document
-    steps, answers, queries = probe_of(it.audit, document), None, 0
-    while True:
-        step = advance(steps, answers)
-        if isinstance(step, Done):
-            return replace(sealed, score=step.value, queries=queries)
-        queries += len(step)
-        answers = []
-        for query in step:
-            answer = it.replies.get(stage, document.id, query)
-            if answer is None and sealed.capped:
-                return sealed  # a cap refused this question: there is nothing to recompute
-            if answer is None:
-                raise refuse(
-                    "scores.unanswered",
-                    f"A question about {document.id!r} ({stage}) has no answer in the pack.",
-                )
-            answers.append(answer)
+    end, queries, _ = it.replies.drive(probe_of(it.audit, document), stage, document.id)
+    if end is not None:
+        return replace(sealed, score=end.value, queries=queries)
+    if not sealed.capped:
+        raise refuse(
+            "scores.unanswered",
+            f"A question about {document.id!r} ({stage}) has no answer in the pack.",
+        )
+    return sealed  # a cap refused this question: there is nothing to recompute
 
 
 def _check_verdicts(case: PackCase) -> str:

@@ -27,11 +27,12 @@ from ragwitness.core.errors import (
     ModelError,
     TargetError,
     TargetResponseError,
+    import_extra,
 )
 from ragwitness.core.files import files_digest
 from ragwitness.core.types import Answer, Query, TokenLogprob
 from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError, TextScores
-from ragwitness.models.llama_process import start_server
+from ragwitness.models.bent_file import refuse_bent
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.reader.tokens import ReaderTokenizer
 from ragwitness.targets.failures import Key, find_key
@@ -216,7 +217,7 @@ class EndpointModel:
 
 
 class GgufModel(EndpointModel):
-    """A chat model out of a GGUF file, run by llama.cpp in a separate process.
+    """A chat model out of a GGUF file, run in this process by llama.cpp.
 
     llama.cpp's server listens on a free port of the loopback, with a secret key. So a file is asked
     by the same protocol as any endpoint. Answers do not depend on earlier questions, and sampling
@@ -239,10 +240,12 @@ class GgufModel(EndpointModel):
             raise ModelError(
                 f"There is no file {file}.", "Name a GGUF file; make chat fetches a small one."
             )
+        library = import_extra("xllamacpp", "A GGUF file", "chat")
+        refuse_bent(path)
         key = Key(None, secrets.token_urlsafe())
         context = _whole_number(CONTEXT_VARIABLE) or _LARGEST_CONTEXT
-        threads = _whole_number(THREADS_VARIABLE) or 1
-        root = start_server(path, context, threads, str(key.value), self)
+        self._server = library.Server(_parameters(library, path, context, str(key.value)))
+        root = self._server.listening_address
         self._native = JsonClient(root, key, _OPTIONS)
         close_with(self, self._native.close)
         super().__init__(OpenAITarget(Endpoint(f"{root}/v1", path.stem), _OPTIONS, key=key))
@@ -351,6 +354,21 @@ def _character_ends(pieces: Sequence[str | list[int]], text: str) -> list[int]:
         total += len(piece)
         ends.append(len(content[: max(0, total)].decode(errors="ignore")))
     return ends
+
+
+def _parameters(library: Any, path: Path, context: int, key: str) -> Any:
+    threads = _whole_number(THREADS_VARIABLE) or 1
+    parameters = library.CommonParams()
+    parameters.model.path, parameters.model_alias = str(path), {path.stem}
+    parameters.n_ctx, parameters.n_parallel, parameters.fit_params = context, 1, False
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
+    # No answer may depend on what was asked before.
+    parameters.cache_prompt, parameters.cache_ram_mib, parameters.warmup = False, 0, False
+    # The whole distribution, as everywhere here: a temperature is the only change to it.
+    parameters.sampling.top_k, parameters.sampling.top_p, parameters.sampling.min_p = 0, 1.0, 0.0
+    parameters.api_keys, parameters.ui, parameters.endpoint_slots = [key], False, False
+    parameters.verbosity = -1
+    return parameters
 
 
 def _whole_number(variable: str) -> int | None:

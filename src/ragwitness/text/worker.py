@@ -75,7 +75,7 @@ class _Parser:
                 stderr=subprocess.DEVNULL,
                 text=True,
                 encoding="ascii",
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(sources())},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(_sources())},
             )
         return self._process
 
@@ -88,8 +88,8 @@ class _Parser:
                 process.communicate()
 
 
-def sources() -> list[str]:
-    """Return where a process finds this package: never the current folder."""
+def _sources() -> list[str]:
+    """Where the process finds this package: never the current folder, which may be a stranger's."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return [str(Path(__file__).resolve().parents[2]), *filter(None, given)]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.house import WHEEL, lines_of
+from benchmarks.imports import modules_of
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.evidence.code import modules_of
 from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -14,14 +14,14 @@ from ragwitness.attest.bundle import EARLIER, OPENINGS, Bundle, read_bundle
 from ragwitness.attest.challenge import detection
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import (
-    STRANGER,
     BundleVerdict,
     Check,
-    Deadline,
     NotCheckedError,
     Sampling,
     VerifierStep,
+    admit,
     all_steps,
+    deadline_of,
     unread,
     unsigned,
     verdict_on,
@@ -32,46 +32,55 @@ from ragwitness.core.errors import VerificationError
 from ragwitness.crypto.entries import read_entries
 from ragwitness.crypto.proofs.arithmetic import POINT_BYTES
 
-CHEAP = (
-    # The key of these files.
-    VerifierStep("bundle.note", checks.bundle_note),
-    # The log: signed, complete, and the one that others saw.
-    VerifierStep("log.open", checks.open_note),
-    VerifierStep("log.close", checks.close_note),
-    VerifierStep("log.root", checks.rebuilt),
-    VerifierStep("log.seen", checks.seen_elsewhere),
-    VerifierStep("log.openings", terms.openings),
-    # The commitments before the first query (phase A).
-    VerifierStep("policy", checks.policy),
-    VerifierStep("policy.label", checks.label),
-    VerifierStep("policy.pinned", terms.pinned_policy),
-    VerifierStep("embedder", checks.embedder),
-    VerifierStep("embedder.pinned", terms.pinned_embedder),
-    VerifierStep("indexes", checks.indexes),
-    # The answers (phase B), and the close (phase C).
-    VerifierStep("records", checks.replay),
-    VerifierStep("beacon", checks.beacon),
-    VerifierStep("close", checks.close),
-    VerifierStep("vectors", checks.committed),
-    VerifierStep("receipts", checks.kept),
-    VerifierStep("accounts", checks.covered),
-    # The challenge and the openings (phase D).
-    VerifierStep("challenge.beacon", proofs.beacon),
-    VerifierStep("challenge.drawn", proofs.drawn),
-    VerifierStep("openings", proofs.opened),
-    VerifierStep("seeds", proofs.seeds),
+
+def _steps(
+    checks_by_name: dict[str, Callable[[VerifierCase], str]],
+) -> tuple[VerifierStep[VerifierCase], ...]:
+    return tuple(VerifierStep(*pair) for pair in checks_by_name.items())
+
+
+CHEAP = _steps(
+    {  # The key of these files.
+        "bundle.note": checks.bundle_note,
+        # The log: signed, complete, and the one that others saw.
+        "log.open": checks.open_note,
+        "log.close": checks.close_note,
+        "log.root": checks.rebuilt,
+        "log.seen": checks.seen_elsewhere,
+        "log.openings": terms.openings,
+        # The commitments before the first query (phase A).
+        "policy": checks.policy,
+        "policy.label": checks.label,
+        "policy.pinned": terms.pinned_policy,
+        "embedder": checks.embedder,
+        "embedder.pinned": terms.pinned_embedder,
+        "indexes": checks.indexes,
+        # The answers (phase B), and the close (phase C).
+        "records": checks.replay,
+        "beacon": checks.beacon,
+        "close": checks.close,
+        "vectors": checks.committed,
+        "receipts": checks.kept,
+        "accounts": checks.covered,
+        # The challenge and the openings (phase D).
+        "challenge.beacon": proofs.beacon,
+        "challenge.drawn": proofs.drawn,
+        "openings": proofs.opened,
+        "seeds": proofs.seeds,
+    }
 )
 """Checks that multiply no points, in the order in which they are results."""
 
 _GIVE_KEY = "Give the log's key: --trust trust.json"
 _OF_POINTS = ("columns.bin", "norms.bin", ".proof")
 
-PROOFS = (
-    # R5, then the proofs, then the check that needs an embedder.
-    VerifierStep("coalition", checks.coalition),
-    VerifierStep("norms", proofs.norms),
-    VerifierStep("answers", proofs.links),
-    VerifierStep("embedding", proofs.embedded),
+PROOFS = _steps(
+    {  # R5, then the proofs, then the check that needs an embedder.
+        "coalition": checks.coalition,
+        "norms": proofs.norms,
+        "answers": proofs.links,
+        "embedding": proofs.embedded,
+    }
 )
 """Checks that take long."""
 
@@ -100,10 +109,10 @@ def verify(
     """
     try:
         if trust is None:
-            STRANGER.admit(len(data), 0, 0, _GIVE_KEY)
+            admit(_GIVE_KEY, bytes=len(data))
         bundle = read_bundle(data, trust.notes.log if trust else ())
         if trust is None:
-            STRANGER.admit(len(data), *_work_of(bundle), _GIVE_KEY)
+            admit(_GIVE_KEY, **_work_of(bundle))
     except NotCheckedError as error:
         return unsigned("bundle", error)
     except VerificationError as error:
@@ -112,7 +121,7 @@ def verify(
                 "inconclusive", str(error), (Check("bundle", "not checked", str(error)),)
             )
         return unread("bundle", error)
-    in_time = Deadline(STRANGER if trust is None else None)
+    in_time = deadline_of(known=trust is not None)
     # The forms of all files.
     results = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
     try:
@@ -159,12 +168,12 @@ def verify(
     )
 
 
-def _work_of(bundle: Bundle) -> tuple[int, int]:
+def _work_of(bundle: Bundle) -> dict[str, int]:
     """Return the rows of a bundle's logs, and its points, by the sizes of its files alone."""
     logs = ("log/entries.bin", OPENINGS[0])
     rows = sum(1 for name in logs for _ in read_entries(bundle.files.get(name, b"")))
     proofs = (len(data) for name, data in bundle.files.items() if name.endswith(_OF_POINTS))
-    return rows, sum(proofs) // POINT_BYTES
+    return {"rows": rows, "points": sum(proofs) // POINT_BYTES}
 
 
 def sampling_of(population: int, count: int) -> Sampling:

@@ -25,7 +25,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Done, GeneratorResult, advance
+from ragwitness.runner.worker import GeneratorResult
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -96,14 +96,9 @@ def _check_verdicts(case: PackCase) -> str:
     audit, claimed = _audit(case), json.loads(json.dumps(case.pack.result))
     replies, outcomes = Replies(case.exchanges), list[GeneratorResult[LotAnswers]]()
     for number, document in enumerate(audit.key.documents):
-        steps, answers, queries = audit.steps(number), None, 0
-        while not isinstance(step := advance(steps, answers), Done):
-            answers = [a for query in step if (a := replies.get(STAGE, document.id, query))]
-            if len(answers) < len(step):
-                break
-            queries += len(step)
-        if isinstance(step, Done):
-            outcomes.append(GeneratorResult(step.value, queries, queries))
+        end, queries, _ = replies.drive(audit.steps(number), STAGE, document.id)
+        if end is not None:
+            outcomes.append(GeneratorResult(end.value, queries, queries))
             continue
         if claimed["spent"]["stopped_by"] is None:
             raise refuse("verdicts.unanswered", f"A question about {document.id!r} has no answer.")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ragwitness.core.errors import ModelError
-from ragwitness.models import llama_process
+from ragwitness.models import bent_file
 from ragwitness.models.endpoint import GgufModel
 
 BENT = {
@@ -36,13 +34,18 @@ def test_a_file_that_aborts_its_reader_is_named(
     """As ``ggml_abort`` does: no exception, the process is gone."""
     pytest.importorskip("xllamacpp")
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    started = subprocess.Popen
-
-    def aborting(command: list[str], **options: object) -> subprocess.Popen[str]:
-        assert command[:2] == [sys.executable, "-P"]
-        return started([sys.executable, "-P", "-c", "import os; os.abort()"], **options)  # type: ignore[call-overload, no-any-return]
-
-    monkeypatch.setattr(llama_process.subprocess, "Popen", aborting)
+    monkeypatch.setattr(bent_file, "_PROGRAM", "import os; os.abort()")
     with pytest.raises(ModelError, match=r"ended llama\.cpp"):
         GgufModel(str(tmp_path / "model.gguf"))
     assert os.getpid()
+
+
+def test_a_file_that_asks_for_all_memory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xllamacpp")
+    (tmp_path / "model.gguf").write_bytes(b"GGUF")
+    greedy = bent_file._PROGRAM.replace("server = ", "bytes(1 << 36); server = ")
+    monkeypatch.setattr(bent_file, "_PROGRAM", greedy)
+    with pytest.raises(ModelError, match="too much memory"):
+        GgufModel(str(tmp_path / "model.gguf"))
