@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Outcome, probe_of
+from ragwitness.runner.worker import Outcome, probe_of, replay
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -252,7 +253,9 @@ def _scores(case: PackCase) -> str:
 def _driven(
     audit: CanaryProbe, document: Any, stage: str, replies: Replies, *, capped: bool
 ) -> Outcome:
-    end, queries, replied = replies.drive(probe_of(audit, document), stage, document.id)
+    end, queries, replied = replay(
+        probe_of(audit, document), partial(replies.get, stage, document.id)
+    )
     if end is not None:
         return Outcome(document, end.value, queries, queries)
     if not capped:

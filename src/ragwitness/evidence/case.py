@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import VerifierStep, refuse
 from ragwitness.core.files import parse_json
@@ -21,12 +21,9 @@ from ragwitness.evidence.pack import (
 )
 from ragwitness.runner.budget import Budget, Use
 from ragwitness.runner.response_store import StoredQuery, decode_answer, query_key
-from ragwitness.runner.worker import Done, QueryGenerator, advance
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
-
-T = TypeVar("T")
 
 CLOSE = 1e-6
 """Relative difference of two figures that are called the same: processors round differently."""
@@ -149,24 +146,6 @@ class Replies:
         """Return the answer to a question; None where it has none."""
         plain = Query(**asdict(query))
         return self._own.get((stage, document, plain)) or self._any.get(plain)
-
-    def drive(
-        self, steps: QueryGenerator[T], stage: str, document: str
-    ) -> tuple[Done[T] | None, int, list[Answer | None]]:
-        """Ask a probe's questions again, until it is done or an answer is missing.
-
-        Returns:
-            The end, None where an answer is missing; the number of answered questions before the
-            last batch; and the answers of that batch.
-        """
-        queries, answers = 0, None
-        while not isinstance(step := advance(steps, answers), Done):
-            replied = [self.get(stage, document, query) for query in step]
-            if None in replied:
-                return None, queries, replied
-            answers = [answer for answer in replied if answer is not None]
-            queries += len(step)
-        return step, queries, []
 
 
 def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budget) -> None:

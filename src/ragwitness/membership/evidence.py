@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
@@ -55,7 +56,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
 from ragwitness.runner.hash_chain import dense
 from ragwitness.runner.score_store import decode_outcome, outcome_row, read_scores
-from ragwitness.runner.worker import Outcome, probe_of
+from ragwitness.runner.worker import Outcome, probe_of, replay
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -347,7 +348,9 @@ def _check_scores(case: PackCase) -> str:
 
 def _replayed(it: _Recorded, stage: str, sealed: Outcome) -> Outcome:
     document = sealed.document
-    end, queries, _ = it.replies.drive(probe_of(it.audit, document), stage, document.id)
+    end, queries, _ = replay(
+        probe_of(it.audit, document), partial(it.replies.get, stage, document.id)
+    )
     if end is not None:
         return replace(sealed, score=end.value, queries=queries)
     if not sealed.capped:

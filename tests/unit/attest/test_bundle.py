@@ -200,7 +200,7 @@ def test_sizes_that_are_only_claimed_are_refused(bundle):
 
 
 def test_more_files_than_a_bundle_holds_are_refused(bundle, monkeypatch):
-    monkeypatch.setattr("ragwitness.attest.bundle.MAX_FILES", 3)
+    monkeypatch.setattr("ragwitness.attest.archive.MAX_FILES", 3)
     _fails(bundle, "bundle.files")
 
 

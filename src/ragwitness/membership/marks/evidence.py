@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
@@ -25,7 +26,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import GeneratorResult
+from ragwitness.runner.worker import GeneratorResult, replay
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -96,7 +97,7 @@ def _check_verdicts(case: PackCase) -> str:
     audit, claimed = _audit(case), json.loads(json.dumps(case.pack.result))
     replies, outcomes = Replies(case.exchanges), list[GeneratorResult[LotAnswers]]()
     for number, document in enumerate(audit.key.documents):
-        end, queries, _ = replies.drive(audit.steps(number), STAGE, document.id)
+        end, queries, _ = replay(audit.steps(number), partial(replies.get, STAGE, document.id))
         if end is not None:
             outcomes.append(GeneratorResult(end.value, queries, queries))
             continue
