@@ -377,6 +377,7 @@ _ENDS = frozenset(
     " finished".split()
 )
 _LAST = re.compile(r"(?:^|[._:/-])(?:done|end|ended|completed?|finish(?:ed)?|stop(?:ped)?)$", re.I)
+_FAILED = re.compile("error|failed|failure|cancell?ed|aborted", re.IGNORECASE)
 _BROKEN = re.compile(r"error|abort|cancel|fail|timeout|interrupt|insufficient", re.IGNORECASE)
 
 # How errors that come with status 200 are named, and the status that says the same.
@@ -517,12 +518,13 @@ def error_in(content: object) -> Any:
     errors = content.get("errors")
     if error := content.get("error") or (isinstance(errors, list) and errors and errors[0]):
         return error
-    if "error" in (content.get(name) for name in ("type", "event", "object", "status")):
+    named = (str(content.get(name)) for name in ("type", "event", "object", "status"))
+    if any(map(_FAILED.fullmatch, named)):
         return content
     ended = content.get("finish_reason")
     if isinstance(ended, str) and _BROKEN.search(ended):
         return {"code": 502, "message": f"the answer broke off ({ended})"}
-    return error_in(content.get("choices"))
+    return error_in([content.get(name) for name in ("choices", "message", "delta")])
 
 
 def error_status(content: object) -> int | None:
