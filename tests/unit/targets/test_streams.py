@@ -86,6 +86,9 @@ def test_a_stream_of_another_protocol_ends_by_its_own_fields(
         {"type": "error", "message": "upstream is gone"},
         chat_body("Yes") | {"errors": [{"message": "upstream is gone"}]},
         {"object": "error", "code": 502, "message": "upstream is gone"},
+        chat_body("Yes") | {"status": "failed"},
+        {"choices": [{"message": {"content": "Ye", "error": {"message": "upstream is gone"}}}]},
+        {"choices": [{"status": "cancelled", "message": {"content": "Ye"}}]},
     ],
 )
 def test_an_error_in_a_reply_or_its_choice_is_no_answer(body: object) -> None:
