@@ -85,7 +85,7 @@ def join_chunks(events: Sequence[object]) -> JsonObject:
     # Some send the whole message behind its pieces.
     messages = [choice for choice in choices if choice.get("message") and not choice.get("delta")]
     if not messages or any(choice.get("delta") for choice in choices):
-        deltas = [choice | {"message": choice.get("delta") or {}} for choice in choices]
+        deltas = [c | {"message": c.get("delta") or {"content": c.get("text")}} for c in choices]
         choices = messages[-1:] or deltas
     return body | {
         "choices": [(_joined(choices) or {}) | {"finish_reason": ends[-1] if ends else None}]
