@@ -49,7 +49,7 @@ class Counted:
 
 def repeats(transcripts: Sequence[Transcript], size: int) -> Counted:
     """Repeat prompts and contexts: a shared window of ``size`` tokens, the last ones left out."""
-    return _counted([{passage for passage, _ in _runs(one, size)} for one in transcripts])
+    return _counted([{passage for passage, _ in _runs(row, size)} for row in transcripts])
 
 
 def rouge(transcripts: Sequence[Transcript]) -> Counted:
