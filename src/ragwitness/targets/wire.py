@@ -85,7 +85,7 @@ def join_chunks(events: Sequence[object]) -> JsonObject:
     # Some send the whole message behind its pieces.
     messages = [choice for choice in choices if choice.get("message") and not choice.get("delta")]
     if not messages or any(choice.get("delta") for choice in choices):
-        deltas = [choice | {"message": choice.get("delta") or {}} for choice in choices]
+        deltas = [c | {"message": c.get("delta") or {"content": c.get("text")}} for c in choices]
         choices = messages[-1:] or deltas
     return body | {
         "choices": [(_joined(choices) or {}) | {"finish_reason": ends[-1] if ends else None}]
@@ -450,14 +450,12 @@ def read_body(content_type: str, body: bytes) -> Any:
     for reply in replies:
         if choices := _choices(reply):
             reply["choices"] = [choice for choice in choices if _index(choice) == least]
-    error = error_in(content)
-    return {"error": error} if error else content
+    return {"error": error} if (error := error_in(content)) else content
 
 
 def _choices(reply: object) -> list[JsonObject]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    rows = choices if isinstance(choices, list) else ()
-    return [choice for choice in rows if isinstance(choice, dict)]
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
 
 
 def _index(choice: JsonObject) -> int:

@@ -154,6 +154,8 @@ def test_a_whole_message_behind_its_pieces_is_said_once() -> None:
     assert text_of(stream(piece("A "), piece("tin"), last)) == "A tin"
     parts = [{"choices": [{"message": {"content": part}}]} for part in ("A ", "tin")]
     assert text_of(stream(*parts)) == "A tin"
+    texts = [{"choices": [{"text": part}]} for part in ("A ", "tin")]
+    assert text_of(stream(*texts)) == "A tin"  # as /completions sends them
 
 
 @pytest.mark.parametrize(
