@@ -32,6 +32,7 @@ from ragwitness.core.errors import (
 from ragwitness.core.files import files_digest
 from ragwitness.core.types import Answer, Query, TokenLogprob
 from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError, TextScores
+from ragwitness.models.bent_file import refuse_bent
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.reader.tokens import ReaderTokenizer
 from ragwitness.targets.failures import Key, find_key
@@ -240,22 +241,15 @@ class GgufModel(EndpointModel):
                 f"There is no file {file}.", "Name a GGUF file; make chat fetches a small one."
             )
         library = import_extra("xllamacpp", "A GGUF file", "chat")
+        refuse_bent(path)
         key = Key(None, secrets.token_urlsafe())
         context = _whole_number(CONTEXT_VARIABLE) or _LARGEST_CONTEXT
-        try:
-            self._server = library.Server(_parameters(library, path, context, str(key.value)))
-        except RuntimeError:
-            raise ModelError(
-                f"llama.cpp cannot load {path}: it is cut short, no GGUF file, or of an unknown"
-                " architecture.",
-                "Compare its sha256 with the publisher's; upgrade xllamacpp for a new architecture;"
-                " name a folder of transformers as hf:FOLDER.",
-            ) from None
+        self._server = library.Server(_parameters(library, path, context, str(key.value)))
         root = self._server.listening_address
         self._native = JsonClient(root, key, _OPTIONS)
         close_with(self, self._native.close)
         super().__init__(OpenAITarget(Endpoint(f"{root}/v1", path.stem), _OPTIONS, key=key))
-        reply: Any = wait_for(self._native.post("/tokenize", {"content": "a"}))
+        reply: Any = wait_for(self._native.send("POST", "/tokenize", {"content": "a"}))
         self._plain_token = int(reply["tokens"][-1])
         self._name = f"gguf:{path.stem}@{files_digest([path])[:6]}"
 
@@ -266,7 +260,7 @@ class GgufModel(EndpointModel):
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, by the model's own tokenizer."""
-        reply: Any = wait_for(self._native.post("/tokenize", {"content": text}))
+        reply: Any = wait_for(self._native.send("POST", "/tokenize", {"content": text}))
         return len(reply["tokens"])
 
     def score(
@@ -286,16 +280,13 @@ class GgufModel(EndpointModel):
         start = prompt.prefill
         if prompt.messages:
             turns = [{"role": turn.role.value, "content": turn.content} for turn in prompt.messages]
-            form: Any = await self._native.post("/apply-template", {"messages": turns})
+            form: Any = await self._native.send("POST", "/apply-template", {"messages": turns})
             start = form["prompt"] + start
-        listed: Any = await self._native.post(
+        listed: Any = await self._native.send(
+            "POST",
             "/tokenize",
-            {
-                "content": start + text,
-                "add_special": True,
-                "parse_special": True,
-                "with_pieces": True,
-            },
+            {"content": start + text}
+            | dict.fromkeys(("add_special", "parse_special", "with_pieces"), True),
         )
         ids = [token["id"] for token in listed["tokens"]]
         if len(ids) > self.context_length:
@@ -331,7 +322,7 @@ class GgufModel(EndpointModel):
         # The token is forced, so that its probability is reported; a piece of a character is not.
         for forced in (true, self._plain_token):
             steered = body | {"logit_bias": [[forced, _FORCE]]}
-            reply: Any = await self._native.post("/completion", steered)
+            reply: Any = await self._native.send("POST", "/completion", steered)
             if steps := reply.get("completion_probabilities"):
                 (step,) = steps
                 break
@@ -454,7 +445,7 @@ class EndpointEmbedder:
 
     async def _ask(self, texts: list[str]) -> NDArray[np.float32]:
         payload = {"model": self._model, "input": texts, "encoding_format": "float"}
-        reply = await self._client.post("/embeddings", payload)
+        reply = await self._client.send("POST", "/embeddings", payload)
         try:
             # All vectors of one endpoint have one size, from call to call.
             vectors = _vectors(reply, len(texts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote as escape
 
@@ -24,7 +23,8 @@ from ragwitness.targets.service_config import (
     load_service,
     places,
 )
-from ragwitness.targets.transport import Address, Clock, JsonClient, TransportOptions
+from ragwitness.targets.transport import Address, Clock, JsonClient, Session, TransportOptions
+from ragwitness.targets.waits import Strings
 from ragwitness.targets.wire import Events, Tokens, content_text, join_texts, read_logprobs
 
 
@@ -33,7 +33,7 @@ class _ServiceFailures(Failures):
 
     html_guess = "."
 
-    def __init__(self, step: ServiceStep, secrets: Mapping[str, str]) -> None:
+    def __init__(self, step: ServiceStep, secrets: Strings) -> None:
         super().__init__(step.shown, Key(), tuple(secrets.values()))
         self.hints = dict.fromkeys(self.hints, f"Check url and method ({step.where}).")
         self._where = step.where
@@ -59,7 +59,7 @@ class SessionReply:
     """
 
     text: str
-    kept: Mapping[str, str]
+    kept: Strings
     question: str | None = None
     document: str | None = None
 
@@ -78,7 +78,7 @@ class VoteBox:
         failures = _ServiceFailures(step, _variables_of(step, config.environment))
         self._client = JsonClient(step.origin, Key(), options, failures=failures)
 
-    async def vote(self, values: Values, vote: str, cookies: httpx2.Cookies | None = None) -> bool:
+    async def vote(self, values: Values, vote: str, cookies: Session = None) -> bool:
         """Vote; False where the reply says that the vote was not taken.
 
         Args:
@@ -164,7 +164,7 @@ class ServiceTarget:
             secrets = [value for value in session.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
-    async def converse(self, values: Values, cookies: httpx2.Cookies | None = None) -> SessionReply:
+    async def converse(self, values: Values, cookies: Session = None) -> SessionReply:
         """Send the requests of one session about a document.
 
         Args:
@@ -198,7 +198,7 @@ class ServiceTarget:
         query: Query,
         kept: dict[str, object],
         turn: Values | None = None,
-        cookies: httpx2.Cookies | None = None,
+        cookies: Session = None,
     ) -> object:
         fields: dict[str, object] = {
             **(turn or {}),
@@ -279,7 +279,7 @@ async def _request(
     step: ServiceStep,
     client: JsonClient,
     values: Values,
-    cookies: httpx2.Cookies | None,
+    cookies: Session,
 ) -> object:
     """Fill in one request, send it, and return the reply."""
     # Values are escaped for the URL, checked for headers, and typed in the body.
@@ -288,7 +288,7 @@ async def _request(
     return await client.send(step.method, path, fill(step.body, values), headers, session=cookies)
 
 
-def _variables_of(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:
+def _variables_of(step: ServiceStep, environment: Strings) -> dict[str, str]:
     """The environment's values that a step sends."""
     names = set(places([dict(step.headers), step.body]))
     return {name: value for name, value in environment.items() if name in names}

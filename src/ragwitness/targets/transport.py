@@ -8,7 +8,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -22,7 +22,7 @@ from ragwitness.core.quotes import hide_in
 from ragwitness.core.types import ANSWER_SECONDS
 from ragwitness.targets.connection import certificates, is_same_host, proxy_of
 from ragwitness.targets.failures import Failures, Key, check_header, check_name
-from ragwitness.targets.waits import requested_wait
+from ragwitness.targets.waits import Strings, requested_wait
 from ragwitness.targets.wire import STREAM, STREAM_END, Events, error_status, join_chunks, read_body
 
 # When and how long to wait before asking again: pure functions of attempt, reply and clock.
@@ -38,6 +38,9 @@ _log = logging.getLogger(__name__)
 _HOPS = 5  # redirects on one host
 
 _CODINGS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # by how their data begin
+
+Session: TypeAlias = httpx2.Cookies | None
+"""The cookies of the requests of one session; None begins one."""
 
 Revise: TypeAlias = Callable[[str, object], object]
 """Given the words of a refusal and the payload, what to send instead; None knows nothing better."""
@@ -203,7 +206,7 @@ class _HttpRequest:
     method: str
     path: str
     payload: object
-    headers: Mapping[str, str]
+    headers: Strings
     session: httpx2.Cookies
 
 
@@ -273,18 +276,14 @@ class JsonClient:
             trust_env=False,
         )
 
-    async def post(self, path: str, payload: Mapping[str, object]) -> object:
-        """Send a payload; see :meth:`send`."""
-        return await self.send("POST", path, payload)
-
     async def send(
         self,
         method: str,
         path: str,
         payload: object = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Strings | None = None,
         revise: Revise | None = None,
-        session: httpx2.Cookies | None = None,
+        session: Session = None,
     ) -> object:
         """Send one request and return the reply's JSON, without our secrets.
 

@@ -85,7 +85,7 @@ def join_chunks(events: Sequence[object]) -> JsonObject:
     # Some send the whole message behind its pieces.
     messages = [choice for choice in choices if choice.get("message") and not choice.get("delta")]
     if not messages or any(choice.get("delta") for choice in choices):
-        deltas = [choice | {"message": choice.get("delta") or {}} for choice in choices]
+        deltas = [c | {"message": c.get("delta") or {"content": c.get("text")}} for c in choices]
         choices = messages[-1:] or deltas
     return body | {
         "choices": [(_joined(choices) or {}) | {"finish_reason": ends[-1] if ends else None}]
@@ -114,15 +114,16 @@ def join_texts(pieces: Sequence[str]) -> str:
     """
     pieces = [piece for piece in pieces if piece]
     *before, last = pieces or [""]
-    repeated = len(last) > 7 and last == "".join(before)
+    begun = "".join(before)
+    repeated = len(last) > 7 and last == begun
     # Two short pieces may begin alike by chance. A text may be begun anew, and then grow again.
-    if len(before) > 1 or len("".join(before)) > 2:
+    if len(before) > 1 or len(begun) > 2:
         grown = sum(after.startswith(piece) for piece, after in pairwise(pieces))
         enough = min(len(pieces[0]), 7) if grown == len(before) else 7
         repeated = repeated or (grown > 0.5 * len(before) and len(last) > enough)
-    text = last if repeated else "".join(pieces)
     # The halves of a character beyond the first plane may come in two events.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    joined = (last if repeated else begun + last).encode("utf-16", "surrogatepass")
+    return joined.decode("utf-16", "replace")
 
 
 def read_logprobs(entry: object) -> Tokens | None:
@@ -154,7 +155,7 @@ def read_models(body: object) -> list[str]:
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, list):
         _malformed("there is no list of models")
-    names = [entry.get("id") for entry in data if isinstance(entry, dict)]
+    names = (entry.get("id") for entry in data if isinstance(entry, dict))
     return [name for name in names if isinstance(name, str)]
 
 
@@ -376,6 +377,7 @@ _ENDS = frozenset(
     " finished".split()
 )
 _LAST = re.compile(r"(?:^|[._:/-])(?:done|end|ended|completed?|finish(?:ed)?|stop(?:ped)?)$", re.I)
+_FAILED = re.compile("error|failed|failure|cancell?ed|aborted", re.IGNORECASE)
 _BROKEN = re.compile(r"error|abort|cancel|fail|timeout|interrupt|insufficient", re.IGNORECASE)
 
 # How errors that come with status 200 are named, and the status that says the same.
@@ -448,17 +450,17 @@ def read_body(content_type: str, body: bytes) -> Any:
     for reply in replies:
         if choices := _choices(reply):
             reply["choices"] = [choice for choice in choices if _index(choice) == least]
-    error = error_in(content)
-    return {"error": error} if error else content
+    return {"error": error} if (error := error_in(content)) else content
 
 
 def _choices(reply: object) -> list[JsonObject]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    return [entry for entry in choices or () if isinstance(entry, dict)]
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
 
 
 def _index(choice: JsonObject) -> int:
-    return index if isinstance(index := choice.get("index"), int) else 0
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def _text(content_type: str, body: bytes) -> str:
@@ -514,12 +516,13 @@ def error_in(content: object) -> Any:
     errors = content.get("errors")
     if error := content.get("error") or (isinstance(errors, list) and errors and errors[0]):
         return error
-    if "error" in (content.get(name) for name in ("type", "event", "object", "status")):
+    named = (str(content.get(name)) for name in ("type", "event", "object", "status"))
+    if any(map(_FAILED.fullmatch, named)):
         return content
     ended = content.get("finish_reason")
     if isinstance(ended, str) and _BROKEN.search(ended):
         return {"code": 502, "message": f"the answer broke off ({ended})"}
-    return error_in(content.get("choices"))
+    return error_in([content.get(name) for name in ("choices", "message", "delta")])
 
 
 def error_status(content: object) -> int | None:
