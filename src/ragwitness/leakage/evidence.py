@@ -162,6 +162,7 @@ def _prompts(case: cases.PackCase) -> str:
             order.texts,
             topic=order.topic,
             records=corpus,
+            secrets=plan.secrets,
         )
         sent, ended[name] = _driven(attack, replies, capped)
         if rows[name] != (len(sent), sum(t.error is not None for t in sent)):
