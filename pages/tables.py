@@ -1,22 +1,25 @@
-"""The tables of `docs/choose.md`, computed: `python pages/tables.py` writes them anew.
+"""Tables of pages, made of the code and of `experiments/`: `python pages/tables.py` writes them.
 
-A table stands between two comments, `<!-- table: NAME -->` and `<!-- end -->`. A test computes each
+A table stands between two comments, `<!-- table: NAME -->` and `<!-- end -->`. A test makes each
 again and compares (`tests/docs/test_tables.py`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ragwitness.membership.forecast import rehearse
 from ragwitness.membership.method_registry import AUDITS, build_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.stats.power import Binormal, expected_power, needed_together
+from ragwitness.text.sample import load_sample
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "choose.md"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 _ALPHA = 0.05
 _KNOWN = (19, 40, 100, 200, 400, 1000)
 _NEEDS = {
@@ -56,20 +59,49 @@ def power() -> str:
 
 
 def methods() -> str:
-    """What each method asks and needs, and how it did in experiments/evaluate."""
-    measured = (ROOT / "experiments/evaluate/README.md").read_text(encoding="utf-8")
+    """What each method asks and needs, and its most queries, counted on generated documents."""
     proxy = load_language_model("reader")
     rows = []
     for name in AUDITS.names():
-        row = re.search(rf"^\| {re.escape(name)} \| (\S+ \[.*?\]) \|.*\| (\S+) \|$", measured, re.M)
-        needs = sorted(_NEEDS[one.name] for one in build_audit(name, proxy).requires)
-        auc, queries = (row[1], row[2]) if row else ("not measured there",) * 2
-        rows.append((f"`{name}`", AUDITS[name].summary, " and ".join(needs), queries, auc))
-    head = ("method", "how it asks", "what the system must show", "queries a document", "AUC")
-    return _table(head, rows)
+        audit = build_audit(name, proxy)
+        needs = sorted(_NEEDS[one.name] for one in audit.requires)
+        outcomes, _ = asyncio.run(rehearse(audit, load_sample()[:4], proxy))
+        most = max(outcome.queries for outcome in outcomes)
+        rows.append((f"`{name}`", AUDITS[name].summary, " and ".join(needs), str(most)))
+    return _table(("method", "how it asks", "what the system must show", "queries at most"), rows)
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"least": least, "power": power, "methods": methods}
+def _measured(page: str, row: str) -> list[tuple[str, ...]]:
+    text = (ROOT / "experiments" / page / "README.md").read_text(encoding="utf-8")
+    return [match.groups() for match in re.finditer(row, text, re.MULTILINE)]
+
+
+def chat() -> str:
+    """Audits by default of chat models, out of experiments/real."""
+    cell = r" ([^|]+?) \|"
+    rows = _measured("real", rf"^\|{cell}{cell} `auto` \|{cell}{cell}{cell}{cell}{cell}{cell}")
+    shown = [
+        (model, corpus, auc, inside.replace("**", ""), others, f"{called} of {n.split(',')[0]}")
+        for model, corpus, n, auc, _, inside, others, called in rows
+    ]
+    head = ("model", "corpus", "AUC", "inside, p ≤ .05", "outside, p ≤ .05", "inside, `in`")
+    return _table(head, shown)
+
+
+def reader() -> str:
+    """The methods that ask as they did in experiments/evaluate, by their AUC there."""
+    rows = _measured("evaluate", r"^\| ([\w-]+) \| (\S+ \[.*?\]) \|.*\| \S+ \|$")
+    names = AUDITS.names()
+    return _table(("method", "AUC"), [(f"`{name}`", auc) for name, auc in rows if name in names])
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "least": least,
+    "power": power,
+    "methods": methods,
+    "chat": chat,
+    "reader": reader,
+}
 
 
 def stored(text: str) -> dict[str, str]:
@@ -90,5 +122,7 @@ def renewed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{PAGE.relative_to(ROOT)} is written anew\n")
+    for page in PAGES:
+        if stored(text := page.read_text(encoding="utf-8")):
+            page.write_text(renewed(text), encoding="utf-8")
+            sys.stdout.write(f"{page.relative_to(ROOT)} is written anew\n")

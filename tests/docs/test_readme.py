@@ -33,8 +33,44 @@ def test_it_counts_what_there_is() -> None:
     from ragwitness.leakage.attack_registry import ATTACKS
     from ragwitness.membership.method_registry import AUDITS
 
-    assert f"| {len(AUDITS)} audits," in _README
-    assert f"| {len(ATTACKS)} attacks;" in _README
+    assert f"[audit](docs/audit.md), {len(AUDITS)} methods |" in _README
+    assert f"[leak](docs/leak.md), {len(ATTACKS)} attacks |" in _README
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "page"),
+    [
+        (
+            "59 of 60 found [.91, 1], 4 of 60 others [.02, .16]",
+            "59/60** [.911, 1.000] | 4/60 [.018, .162]",
+            "real",
+        ),
+        ("MBA: 10 of 30 [.17, .53]", "| `mba:paper` | .728 | 10/30 [.173, .528]", "real"),
+        ("68 of 797 records [.07, .11]", "| **68** [.067, .107]", "leak"),
+        ("SAGE's prompts: 34 [.03, .06]", "| 34 [.030, .059] |", "leak"),
+        (
+            "7 found [.28, .85], 0 falsely [0, .26]",
+            "| 7 of 12 [0.28, 0.85] | 0 of 12 [0.00, 0.26]",
+            "canary",
+        ),
+        (
+            "AUROC .83 [.58, .94]; the paper's statistic: .69 [.43, .87]",
+            "| 0.69 [0.43, 0.87] | 0.83 [0.58, 0.94]",
+            "canary",
+        ),
+    ],
+)
+def test_its_results_are_those_of_the_experiments(here: str, there: str, page: str) -> None:
+    assert here in _README
+    assert there in (_ROOT / "experiments" / page / "README.md").read_text(encoding="utf-8")
+
+
+def test_its_bound_is_the_one_that_is_computed() -> None:
+    from ragwitness import bounds
+
+    joint = bounds(epsilon=1, delta=1e-6, queries=1000, accounts=16)
+    exact = f"{joint.exact:.2f}".lstrip("0")
+    assert f"have {exact} together, exactly; the paper's theorem: {joint.paper:.2f} |" in _README
 
 
 def test_every_room_has_a_line() -> None:

@@ -72,6 +72,50 @@ def environment(place: Path, built: Path) -> Path:
     return place / "environment"
 
 
+def test_an_extra_is_added_to_what_is_installed(environment: Path, place: Path) -> None:
+    # No index has the package: pip takes the installed one.
+    kept = {k: v for k, v in os.environ.items() if "PIP" in k}
+    pip = [environment / "bin" / "python", "-m", "pip", "install", "-q"]
+    done = run(*pip, "ragwitness[timestamp]", cwd=place, env=kept)
+    assert done.returncode == 0, done.stderr
+    found = [environment / "bin" / "python", "-c", "import ragwitness, rfc3161_client"]
+    assert run(*found, cwd=place).returncode == 0
+
+
+def _installs() -> list[str]:
+    """The lines of the page on installing that put the program on a path."""
+    page = (_ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    return re.findall(r"^((?:uv tool|pipx) install \.)$", page, re.M)
+
+
+@pytest.mark.parametrize("line", _installs())
+def test_the_page_on_installing_puts_the_program_on_a_path(line: str, tmp_path: Path) -> None:
+    words = line.split()
+    if not (tool := shutil.which(words[0])):
+        pytest.skip(f"{words[0]} is not installed")
+    own = {"PATH": f"{Path(tool).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    own |= {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "UV_"))}
+    done = subprocess.run(words, cwd=_ROOT, env=own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    program = tmp_path / ".local" / "bin" / "ragwitness"
+    assert run(program, "--version", cwd=tmp_path).stdout.strip() == f"ragwitness {_VERSION}"
+
+
+def test_the_page_on_installing_makes_an_environment(tmp_path: Path) -> None:
+    (script,) = re.findall(
+        r"```sh no-test\n(python3 -m venv .*?)```", (_ROOT / "docs/install.md").read_text(), re.S
+    )
+    kept = {k: v for k, v in os.environ.items() if "PIP" in k}
+    for folder in ("src", "docs"):
+        shutil.copytree(_ROOT / folder, tmp_path / folder)
+    for path in _ROOT.iterdir():
+        if path.is_file() and path.name != ".git":
+            shutil.copy(path, tmp_path)
+    script += "ragwitness --version\n"
+    done = run("/bin/sh", "-ec", script, cwd=tmp_path, env=kept)
+    assert done.stdout.endswith(f"ragwitness {_VERSION}\n"), done.stderr
+
+
 def test_the_archives_hold_what_they_should(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:

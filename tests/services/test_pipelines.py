@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -42,8 +43,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A team's repository: the files of the page and the documents that they name."""
+def project(tmp_path: Path, wheel: Path) -> Path:
+    """A team's repository: the files of the page, the wheel, and the documents that they name."""
+    (tmp_path / "wheels").mkdir()
+    shutil.copy(wheel, tmp_path / "wheels")
     for name, text in _FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -77,18 +80,15 @@ def serving(project: Path, *names: str, generator: str = "reader") -> Iterator[s
 
 
 @pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A fresh environment first on the path of a shell, and pip told where the wheel is."""
-    folder = tmp_path_factory.mktemp("runner")  # pip reads blanks as the end of a path
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A fresh environment first on the path of a shell."""
+    folder = tmp_path_factory.mktemp("runner")
     venv.create(folder / "venv", with_pip=True, symlinks=True)
-    (folder / "constraints.txt").write_text(f"ragwitness @ {wheel.as_uri()}\n")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAGWITNESS", "PYTEST"))}
     kept.pop("PYTHONPATH", None)
     return {
         **kept,
         "PATH": f"{folder / 'venv' / 'bin'}:{os.environ['PATH']}",
-        "PIP_CONSTRAINT": str(folder / "constraints.txt"),
-        "PIP_FIND_LINKS": str(wheel.parent),
         "HOME": str(folder),
         "CI": "true",
     }
@@ -176,7 +176,7 @@ def test_the_action_fails_a_job_by_what_it_finds(
         "GITHUB_OUTPUT": str(outputs),
         "RUNNER_TEMP": str(project / "temp"),
     }
-    own = {k: v for k, v in environment.items() if k != "PIP_CONSTRAINT"} | runner
+    own = environment | runner
     (project / "temp").mkdir()
     with serving(project, *held, generator="repeat") as address:
         inputs = usual | use["with"] | {"target": address, "key": "", "options": "--method s2mia"}

@@ -167,8 +167,8 @@ Proxy = Annotated[
     PathRole.ADDRESS,
     Opt(
         help="The auditor's own language model, which ranks words by difficulty: reader (the"
-        " embedded one) or hf:NAME. Chat models (gguf:FILE, URL#MODEL) write and do not score: only"
-        " methods that let a model write can use them."
+        " embedded one), hf:NAME or gguf:FILE. A chat endpoint (URL#MODEL) writes and does not"
+        " score: only methods that let a model write can use it."
     ),
 ]
 ContactFinder = Annotated[
