@@ -168,6 +168,8 @@ def same(value: Any, key: str = "") -> Any:
         added = {"kind", "version"} if value.get("kind") in RESULT_TYPES else set()
         # Compared variants say what they took to make, and how far above chance they are.
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
+        # Measures say which part is proved record by record, and transcripts the channels.
+        added |= {"proved", "channels"}
         # Measures of records are held against chance since, and not those of prompts alone.
         if "published" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
             value = value | {"excess": None}

@@ -174,7 +174,7 @@ MEASURE_COLUMNS = {
 NAMES = (
     PROVED, "leaked records", "leaked prompts", "repeat prompts", "repeat records",
     "recovered records", "coverage", "secrets", "listed secrets", "secret prompts",
-    "published repeat prompts", "published repeat contexts", "published ROUGE prompts",
+    "channel", "published repeat prompts", "published repeat contexts", "published ROUGE prompts",
     "published ROUGE contexts", "published targeted information",
 )  # fmt: skip
 """Measures that a condition may name, each also with its key in the report."""
@@ -327,14 +327,12 @@ def headline(result: LeakResult) -> tuple[str, str]:
 
 def _records_text(leaked: LeakMeasure | None, result: LeakResult) -> tuple[str, str]:
     """Return the title on records, and the beginning of the sentence below it."""
-    proved = chosen(result.together, PROVED)
-    sure = int(proved.count) if proved and not proved.note else 0
     if leaked is None or not leaked.count:
         blind = leaked and (leaked.note or result.doubt or result.silent)
         return "Leaks were not measured" if blind else "No record was repeated", ""
     of, count = fmt.count(leaked.of), fmt.count(int(leaked.count))
-    count = f"{count} of {of} records"
-    one_by_one = f"{fmt.count(sure)} of {of} records came back, proved one by one"
+    count, sure = f"{count} of {of} records", leaked.proved
+    one_by_one = f"{sure:,.0f} of {of} records came back, proved one by one"
     if leaked.excess is None:
         title = one_by_one if sure else f"At most {count} leaked in part, not held against chance"
         return title, "How many of them chance explains is not known; "
@@ -342,7 +340,7 @@ def _records_text(leaked: LeakMeasure | None, result: LeakResult) -> tuple[str, 
     if leaked.excess.low > 0:
         ends = (leaked.excess.low, leaked.excess.high)
         least, highest = (min(leaked.count, math.ceil(end * leaked.of)) for end in ends)
-        more = f"; {fmt.count(sure)} proved" if sure else ""
+        more = f"; {sure:,.0f} proved" if sure else ""
         title = f"{count} leaked in part, {least:,.0f} to {highest:,.0f} beyond chance{more}"
         return title, sentence
     if sure:

@@ -52,6 +52,8 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         decoys: A file of texts that are made like the secrets and planted nowhere; the same rows.
         contacts: Count the contact details in the corpus as secrets too; naming a finder does so
             as well.
+        channels: The parts of a reply that count: all, or names with commas between them: text,
+            thoughts, tools, sources, other fields.
         options: A setting of one of the attacks. May be repeated.
         seed: The seed of the prompts and of the resampling.
         run: The run folder. The same folder resumes the run; a finished result is never lost.
@@ -113,6 +115,7 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
     decoys: Annotated[Path | None, PathRole.READS] = None
     contacts: bool = False
     pii: opt.ContactFinder = "auto"
+    channels: str = "all"
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
         Opt("--set", metavar="ATTACK.NAME=VALUE"),
@@ -136,6 +139,7 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         # 1. Types and combinations of options.
         opt.refuse_types(self)
         runtime.check_target(self.target)
+        channels_of(self.channels)
         if self.pii == "none":
             raise InputError(
                 "--pii none finds no detail.", "Leave it out, or name a finder: --pii contacts."
@@ -301,7 +305,9 @@ class LeakWork:
         public = tuple(document.text for document in others)
         refuse_records("--information", self.texts, records)
         refuse_records("--background", public, records)
-        return dataclasses.replace(plan, left_out=tuple(left_out), public=(*self.texts, *public))
+        public = (*self.texts, *public)
+        counted = channels_of(task.channels)
+        return dataclasses.replace(plan, left_out=tuple(left_out), public=public, channels=counted)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -317,6 +323,8 @@ class LeakWork:
         settings = {k: str(file) for k, file in files.items() if isinstance(file, str | Path)}
         if self.attacks:
             settings |= settings_of(self.attacks, self.limits)
+        if task.channels != "all":
+            settings["channels that count"] = task.channels
         if task.finds_details:
             finder = pii_finder(task.pii)
             settings |= {
@@ -374,6 +382,21 @@ class LeakWork:
         from ragwitness.leakage.run import score_leaks
 
         return score_leaks(self.transcripts(asked), plan, asked=asked, settings=self.settings)
+
+
+def channels_of(names: str) -> tuple[str, ...]:
+    """Return the channels of a reply that count.
+
+    Raises:
+        InputError: One is unknown.
+    """
+    from ragwitness.leakage.score.table import CHANNELS
+
+    counted = CHANNELS if names == "all" else tuple(map(str.strip, names.split(",")))
+    if unknown := set(counted) - {*CHANNELS}:
+        known = ", ".join(CHANNELS)
+        raise InputError(f"There is no channel {min(unknown)!r}.", f"Known: all, {known}.")
+    return counted
 
 
 def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
