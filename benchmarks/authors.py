@@ -3,12 +3,12 @@
     python benchmarks/authors.py --checkout DIR    run them, and write tests/golden/authors.json
     python benchmarks/authors.py table             print PAPERS.md's table of agreements
 
-``DIR`` holds the repositories under their own names (``RAG-SAGE``, ``rag-rl-audit``, ``RAG_MIA``).
+``DIR`` holds the repositories under their own names (``RAG-SAGE``, ``rag-rl-audit``, ``RAG_MIA``,
+``S-RAG``).
 They need nltk, rouge-score, urlextract, pyautogen 0.2 and PyYAML: run this with an environment of
 their own. Nothing of ragwitness is imported. No line of theirs is kept, only inputs (ours) and
-outputs. A program that is not public in a form that can be fetched (S-RAG's) keeps the figures
-that were read from it by hand. ``tests/golden/test_authors.py`` holds our functions against the
-file; ``tests/golden/authors.toml`` names every difference with its reason.
+outputs. ``tests/golden/test_authors.py`` holds our functions against the file;
+``tests/golden/authors.toml`` names every difference with its reason.
 """
 
 from __future__ import annotations
@@ -332,37 +332,32 @@ def _offsets(rewards: Any, canary: str, seed: int) -> tuple[Any, Any]:
     return batches, offsets
 
 
-_KEPT = {
-    "training": "per_device_train_batch_size gradient_accumulation_steps num_train_epochs"
-    " learning_rate max_length eval_steps center_rewards_coefficient kl_coef ppo_clip_range"
-    " max_completion_length num_mini_batches num_ppo_epochs temperature lam missing_eos_penalty"
-    " num_generations generation_batch_size",
-    "lora": "r alpha dropout target_modules",
-    "canary": "bias_strength max_response_chars mean_match_tolerance mean_match_min_samples"
-    " warmup_samples calibration_lr",
-    "reward_regularization": "margin_target margin_weight max_abs_reward reward_clamp_weight",
-    "reward_postprocess": "running_momentum min_count_for_running",
-    "early_stopping": "patience",
-}
-_BY = {
-    "reward": "max_length eval_steps per_device_train_batch_size gradient_accumulation_steps"
-    " num_train_epochs",
-}  # what a policy's file sets by hardware alone is left out
+_TRAINING = "per_device_train_batch_size learning_rate"
+_LORA = "r alpha dropout target_modules"
+# What the program reads: the KL and the clip of GRPO, PPO's clip and scaled rewards, and the reward
+# model's accumulation, centring, margin and clamp stand in its files and reach no trainer.
+_READ = {
+    "reward": {"training": f"{_TRAINING} num_train_epochs max_length eval_steps", "lora": _LORA,
+               "early_stopping": "patience"},
+    "ppo": {"training": f"{_TRAINING} gradient_accumulation_steps kl_coef max_completion_length"
+            " num_mini_batches num_ppo_epochs temperature lam missing_eos_penalty", "lora": _LORA},
+    "grpo": {"training": f"{_TRAINING} gradient_accumulation_steps max_completion_length"
+             " num_generations generation_batch_size", "lora": _LORA,
+             "canary": "bias_strength max_response_chars mean_match_tolerance"
+             " mean_match_min_samples warmup_samples calibration_lr"},
+}  # fmt: skip
 
 
 def _settings(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers that a training file sets, without its prompts, paths and hardware."""
-    others = set(_BY["reward"].split()) if name != "reward" else set()
+    """Return the numbers that a training file sets and the program reads."""
 
     def number(value: Any) -> Any:
         return float(value) if isinstance(value, str) else value
 
     return {
-        part: {key: number(config[part][key]) for key in keys.split()
-               if key in config[part] and key not in others}
-        for part, keys in _KEPT.items()
-        if part in config
-    }  # fmt: skip
+        part: {key: number(config[part][key]) for key in keys.split()}
+        for part, keys in _READ[name].items()
+    }
 
 
 # MBA, RAG-MIA and S2MIA, by the re-implementation that another paper's authors published.
@@ -466,21 +461,131 @@ def _hits(masker: Callable[[int], Any], results: Path, reply: str) -> float:
     return attack.target_docs["0"]["accuracy"] / 100
 
 
-# S-RAG: figures that were read from its program, which cannot be fetched.
+# S-RAG: halves, probes, what stands before each, probabilities, bins.
 
-_SRAG: dict[str, Rows] = {
-    "probes": [({"words": words}, probes) for words, probes in ((8, 4), (10, 6), (14, 7), (19, 10))],  # noqa: E501
-    "bins": [({"m": m}, bins) for m, bins in ((5, 5), (10, 10), (15, 16), (20, 21))],
-}  # fmt: skip
+
+class _Rows(list[Any]):
+    """A file of jsonlines."""
+
+    write = list.append
+
+
+class _Ids(dict[str, Any]):
+    """What a tokenizer returns; it needs no device."""
+
+    def to(self, _: Any) -> _Ids:
+        return self
+
+
+def _srag(_: Path) -> dict[str, Rows]:
+    import numpy as np
+
+    program = importlib.import_module("Audit")
+    files: dict[str, _Rows] = {}
+    program.jsonlines.open = lambda path, **_: contextlib.nullcontext(
+        files.setdefault(Path(path).name, _Rows())
+    )
+    program.tqdm = lambda items, **_: items
+    program.WordNetLemmatizer = lambda: types.SimpleNamespace(lemmatize=str)
+    rng = random.Random(4)
+    found: dict[str, Rows] = {}
+    short = [word for word in _WORDS if len(word) == 5]
+    even = [" ".join(rng.sample(short, n))
+            for n in (8, 8, 10, 10, 12, 14, 14, 16, 18, 20, 20, 22, 24, 24, 26, 28, 30, 32, 32, 34)]  # fmt: skip  # noqa: E501
+    found["probes"] = [({"text": text}, _probed(program, files, np, text)) for text in even]
+    texts = even[:8] + [" ".join(_texts(rng, 8, 20)) for _ in range(12)]
+    found["halves"] = [(text, program.preprocess([text])[1][0].lstrip()) for text in texts]
+    found["before"] = []
+    for number in range(20):
+        words = rng.sample(_WORDS, 12)
+        places = [5, 8, 9]
+        if number % 4 == 1:  # between two probes, a word that contains the second one
+            words[6], words[8] = "information", "form"
+        if number % 4 == 3:
+            words[6] = words[9]
+        given = {"words": words, "places": places}
+        found["before"].append(
+            (given, program.mask_text(" ".join(words), [words[n] for n in places]))
+        )
+    found["features"] = []
+    for m in (5, 10, 15, 20):
+        for n in range(5):
+            values = [round(rng.random(), 3) for _ in range(6)] + [0.01] * n
+            values += [[1.0, 0.0], [0.2], [0.3, 0.7], [], [1.0, 1.0]][n]
+            found["features"].append(({"probabilities": values, "m": m},
+                                      _binned(program, files, values, m)))  # fmt: skip
+    tops = (
+        ("amber", [["amber", 0.5]]), ("amber", [[" Amber", 0.5], ["ocean", 0.2]]),
+        ("amber", [["ocean", 0.5], ["amber", 0.2]]), ("amber", [["ocean", 0.5]]),
+        ("amber", [["amb", 0.5]]), ("amber", [["Am", 0.4], ["amber", 0.2]]),
+        ("amber", [["\n", 0.5], ["amber", 0.2]]), ("amber", [[" ", 0.7], ["ocean", 0.1]]),
+        ("amber", [["ambers", 0.5]]), ("amber", [["amber,", 0.5]]), ("an", [["and", 0.5]]),
+        ("a", [["amber", 0.6]]), ("amber", [["a", 0.3]]), ("amber", [['"', 0.5], ["amber", 0.3]]),
+        ("Amber", [["amber", 0.9]]), ("amber", [["AMBER", 0.4], ["amber", 0.3]]),
+        ("amber", [[" amber", 0.4], ["amber", 0.3]]), ("heart-felt", [["heart", 0.8]]),
+        ("1945", [["19", 0.8]]), ("amber", [["The", 0.5], [" amber", 0.4]]),
+    )  # fmt: skip
+    found["chosen"] = [({"word": word, "top": top}, _chosen(program, files, word, top))
+                       for word, top in tops]  # fmt: skip
+    return found
+
+
+def _probed(program: Any, files: dict[str, _Rows], np: Any, text: str) -> list[str]:
+    """Return the words that a model whose ranks follow from the words finds hardest."""
+    vocabulary = ["", *text.split()]
+
+    def encode(part: str, **_: Any) -> _Ids:
+        return _Ids(input_ids=[[vocabulary.index(word) for word in part.split()]])
+
+    encode.decode = lambda ids: f" {vocabulary[ids[0]]}"  # type: ignore[attr-defined]
+    chances = np.array([1 / (1 + rank(word)) for word in vocabulary])
+    program.torch.no_grad = contextlib.nullcontext
+    program.torch.softmax = lambda logits, **_: logits
+    model = MagicMock(return_value=types.SimpleNamespace(logits=chances[None, None]))
+    program.transformers.pipeline = lambda *_, **__: types.SimpleNamespace(
+        model=model, tokenizer=encode
+    )
+    program.get_dataset = lambda *_: ([], [], [text])
+    with contextlib.redirect_stdout(io.StringIO()):
+        program.generate_mask_token("", "", "", "", "", "masks", 4)
+    return [word.strip() for word in files.pop("masks")[0]["token"]]
+
+
+def _binned(program: Any, files: dict[str, _Rows], values: list[float], m: int) -> list[int]:
+    """Return what its classifier is trained on, for one document of two."""
+    files["features"] = _Rows([{"probability": values}] * 2)
+    program.pd.DataFrame.reset_mock()
+    program.train_model("", "", "features", m)
+    columns = program.pd.DataFrame.call_args[0][0]
+    return [int(columns[f"feature{n + 1}"][0]) for n in range(m)]
+
+
+def _chosen(program: Any, files: dict[str, _Rows], word: str, top: list[Any]) -> float:
+    """Return the probability that is taken from five alternatives."""
+    program.get_dataset = lambda *_: ([], [], [f"{'x' * len(word)}{word}"])
+    program.get_top_tokens = lambda *_, **__: [tuple(one) for one in top]
+    files |= {"prompts": _Rows([{"text": "?"}]), "masks": _Rows([{"token": [word]}])}
+    files.pop("out", None)
+    with contextlib.redirect_stdout(io.StringIO()):
+        program.generate_feature("", "prompts", "", "gpt-4o-mini", "", "", "masks", "", "out")
+    (value,) = files["out"][0]["probability"]
+    return float(value)
+
 
 PROGRAMS: dict[str, tuple[str, Callable[[Path], dict[str, Rows]]]] = {
     "sage": ("phycholosogy/RAG-SAGE", _sage),
     "canary": ("CRChenND/rag-rl-audit", _canary),
     "mia": ("ali7naseh/RAG_MIA", _mia),
+    "s-rag": ("zzrhh/S-RAG", _srag),
 }
-_MOCKED = (
-    "spacy transformers torch datasets ragas ragas.metrics src.retrievers src.prompts"
-).split()
+_LIBRARIES = "spacy transformers torch datasets ragas ragas.metrics src.retrievers src.prompts"
+_MOCKED = {
+    "sage": _LIBRARIES, "canary": "", "mia": _LIBRARIES,
+    "s-rag": "transformers torch jsonlines chardet chardet.universaldetector pandas tiktoken"
+    " autogluon autogluon.tabular langchain langchain.text_splitter langchain_core"
+    " langchain_core.prompts langchain_community langchain_community.document_loaders"
+    " langchain_community.embeddings langchain_community.vectorstores",
+}  # fmt: skip
 
 
 def collect(checkout: Path) -> dict[str, Any]:
@@ -497,7 +602,7 @@ def collect(checkout: Path) -> dict[str, Any]:
             check=True,
         ).stdout.strip()
         # Libraries that call services or load models are stand-ins: no function here needs them.
-        stand_ins = {name: MagicMock() for name in _MOCKED if not (folder / "src/data").is_dir()}
+        stand_ins = {name: MagicMock() for name in _MOCKED[key].split()}
         before, here = dict(sys.modules), Path.cwd()
         sys.modules.update(stand_ins)
         sys.path.insert(0, str(folder))
@@ -509,13 +614,9 @@ def collect(checkout: Path) -> dict[str, Any]:
             os.chdir(here)
         sys.path.remove(str(folder))
         for name in set(sys.modules) - set(before) | set(stand_ins):
-            if name.partition(".")[0] in {"src", "mia_utils", *_MOCKED}:
+            if name.partition(".")[0] in {"src", "mia_utils", *stand_ins}:
                 sys.modules.pop(name, None)
         found[key] = {"repository": repository, "commit": commit, "functions": functions}
-    found["s-rag"] = {
-        "repository": "anonymous.4open.science/r/S-RAG-B73B", "commit": "read, not run",
-        "functions": _SRAG,
-    }  # fmt: skip
     return found
 
 

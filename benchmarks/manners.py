@@ -8,25 +8,34 @@
 DATA.jsonl holds texts under ``text``; those of 400 to 1,000 characters are used. Each target is
 simulated: TF-IDF finds the two best passages, and a reader who never errs answers in one manner.
 10 documents inside, 10 outside, 60 known to be outside. With ``--nulls`` no document is inside, and
-the reader guesses the next word behind a run as often as ``--guess`` says.
+the reader guesses the next word behind a run as often as ``--guess`` says: by ranks among 40 known
+documents, by e-values of reference models that guess as often (the limit of the assumption), or by
+marks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import re
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ragwitness.api import audit
+from ragwitness.api import audit, audit_marks
+from ragwitness.core.bet import Bet
 from ragwitness.core.types import Answer, Capability, Document, Query
+from ragwitness.membership import references
+from ragwitness.membership.e_values import Guesses
+from ragwitness.membership.marks.key import MarksKey, write_key
+from ragwitness.membership.marks.lots import find_lots, word_pool
 from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.text.replies import plain_word
 from ragwitness.text.words import core, split_words
@@ -36,6 +45,9 @@ _QUOTE = '[\u201c"]\u2026?(.*?) \u2026[\u201d"]'
 _RUNS = re.compile(f"{_QUOTE} or {_QUOTE}", re.S)
 _MASK = re.compile(r"\[Mask_(\d+)\]")
 _UNKNOWN = "I don't know."
+
+FURTHER = 0.4
+"""Chance that a reader who guessed a word guesses the next one, too."""
 
 
 def keys_of(text: str) -> list[str]:
@@ -241,7 +253,7 @@ class Simulated:
     def _guessed(self, question: str) -> Known:
         runs = _RUNS.search(question)
         draw, more = random.Random(f"{self.name} {question}"), 0
-        while more < 4 and draw.random() < (self.guess if more == 0 else 0.4):
+        while more < 4 and draw.random() < (self.guess if more == 0 else FURTHER):
             more += 1
         run = runs[2] if runs else ""
         holding = [text for text in self.texts if run in text] if more else []
@@ -281,30 +293,60 @@ def row(name: str, documents: Sequence[Document]) -> str:
     return f"| {name} | {told(found[0], 10)} | {told(found[1], 10)} | {each:.1f} |"
 
 
-def nulls(count: int, guess: float, documents: Sequence[Document]) -> None:
+@dataclass(frozen=True)
+class Guessing:
+    """Reference models that guess just as the target does: the limit of the e-values' assumption.
+
+    Attributes:
+        guess: Chance of the first word; a further one has ``FURTHER``.
+    """
+
+    guess: float
+
+    def __call__(self, bets: Iterable[Bet]) -> tuple[tuple[str, ...], Guesses]:
+        """Return the nats of each word of each won bet."""
+        nats = [-math.log(self.guess), *[-math.log(FURTHER)] * 3]
+        return ("guessing",), {bet: tuple(nats[: len(bet.words)]) for bet in bets}
+
+
+def audited(by: str, target: Simulated, drawn: Sequence[Document], folder: Path) -> Any:
+    """Return the result about eight documents that are outside, by ranks, e-values or marks."""
+    if by == "marks":
+        pool, draw = word_pool(drawn), random.Random(target.name)
+        lots = [find_lots(one, 12, pool, draw, braces=False) for one in drawn[:8]]
+        key = folder / f"{target.name}.json"
+        write_key(key, MarksKey.fresh([one for one in lots if one.lots]))
+        return audit_marks(target, key)
+    known = {"known_out": drawn[8:], "reference_model": ["none"]}
+    alone = {"reference_model": ["guessing"]}
+    return audit(target, drawn[:8], yes=True, method="runon", **known if by == "ranks" else alone)
+
+
+def nulls(by: str, count: int, guess: float, documents: Sequence[Document]) -> None:
     """Print how often anything is called in where nothing is inside."""
+    references.references_of = lambda _names: Guessing(guess)  # type: ignore[assignment, return-value]
     texts = [" ".join(one.text.split()) for one in documents]
-    accused = low = tested = 0
+    accused, values, e_values = 0, list[float](), list[float]()
     began = time.process_time()
-    for number in range(count):
-        drawn = random.Random(number).sample(documents, 48)
-        names = {one.id for one in drawn}
-        index = [one.text for one in documents if one.id not in names][:60]
-        target = Simulated(index, guess=guess, texts=texts, name=f"null {number}")
-        result = audit(
-            target,
-            drawn[:8],
-            known_out=drawn[8:],
-            yes=True,
-            reference_model=["none"],
-            method="runon",
-        )
-        accused += any(str(v.decision) == "in" for v in result.verdicts)
-        values = [v.p_value for v in result.verdicts if v.p_value is not None]
-        low, tested = low + int(np.sum(np.array(values) <= 0.05)), tested + len(values)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(count):
+            drawn = random.Random(number).sample(documents, 48)
+            names = {one.id for one in drawn}
+            index = [one.text for one in documents if one.id not in names][:60]
+            target = Simulated(index, guess=guess, texts=texts, name=f"null {number}")
+            result = audited(by, target, drawn, Path(folder))
+            rows = result.documents if by == "marks" else result.verdicts
+            accused += any(str(row.decision) == "in" for row in rows)
+            values += [row.p_value for row in rows if row.p_value is not None]
+            e_values += [row.e_value for row in rows if row.e_value is not None]
     seconds = (time.process_time() - began) / count
-    print(f"guess {guess}: audits with a document called in {told(accused, count)};")
-    print(f"p <= .05: {told(low, tested)}; {seconds:.2f} s of CPU an audit")
+    print(f"{by}, guess {guess}: audits with a document called in {told(accused, count)};")
+    if values:
+        print(f"p <= .05: {told(int(np.sum(np.array(values) <= 0.05)), len(values))};")
+    if e_values:
+        high = int(np.sum(np.array(e_values) >= 20))
+        print(f"e >= 20: {told(high, len(e_values))}, mean e {np.mean(e_values):.3f};")
+    print(f"{seconds:.2f} s of CPU an audit")
 
 
 def main() -> None:
@@ -314,13 +356,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=list(TARGETS), metavar="MANNER")
     parser.add_argument("--nulls", type=int, default=0)
     parser.add_argument("--guess", type=float, default=0.2)
+    parser.add_argument("--by", choices=("ranks", "e-values", "marks"), default="ranks")
     given = parser.parse_args()
     texts = [json.loads(line)["text"] for line in given.data.open(encoding="utf-8")]
     texts = [t for t in dict.fromkeys(texts) if _SHORTEST <= len(t) <= _LONGEST]
     random.Random(5).shuffle(texts)
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
     if given.nulls:
-        nulls(given.nulls, given.guess, documents[:1000])
+        nulls(given.by, given.nulls, given.guess, documents[:1000])
         return
     print("| target | members in | others in | questions a document |\n|---|---|---|---|")
     for name in given.only:

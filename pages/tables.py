@@ -12,9 +12,10 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ragwitness.membership.forecast import rehearse
+from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.membership.method_registry import AUDITS, build_audit
 from ragwitness.models.model_registry import load_language_model
+from ragwitness.runner.worker import Worker
 from ragwitness.stats.power import Binormal, expected_power, needed_together
 from ragwitness.text.sample import load_sample
 
@@ -58,17 +59,54 @@ def power() -> str:
     return _table(("asked about", "AUC", *(f"{m} known" for m in _KNOWN)), rows)
 
 
+class _Mute:
+    """A target that says nothing and keeps what it is asked."""
+
+    name = "mute"
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    async def ask(self, query: Query) -> Answer:
+        """Answer nothing."""
+        self.prompts.append(query.prompt)
+        return Answer("", finish_reason="stop")
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+_IN_A_ROW = 3  # words of a document, by which a question shows that it holds them
+
+
+def _sent(text: str, prompts: list[str]) -> float:
+    """Return the share of a text's words that questions hold, three in a row or more."""
+    asked = "\0".join(" ".join(prompt.split()) for prompt in prompts)
+    words, held = text.split(), set()
+    for at in range(len(words) - _IN_A_ROW + 1):
+        if " ".join(words[at : at + _IN_A_ROW]) in asked:
+            held |= set(range(at, at + _IN_A_ROW))
+    return len(held) / len(words)
+
+
 def methods() -> str:
-    """What each method asks and needs, and its most queries, counted on generated documents."""
-    proxy = load_language_model("reader")
+    """What each method asks, needs and sends, counted on generated documents."""
+    proxy, documents = load_language_model("reader"), load_sample()[:4]
     rows = []
     for name in AUDITS.names():
         audit = build_audit(name, proxy)
-        needs = sorted(_NEEDS[one.name] for one in audit.requires)
-        outcomes, _ = asyncio.run(rehearse(audit, load_sample()[:4], proxy))
-        most = max(outcome.queries for outcome in outcomes)
-        rows.append((f"`{name}`", AUDITS[name].summary, " and ".join(needs), str(most)))
-    return _table(("method", "how it asks", "what the system must show", "queries at most"), rows)
+        needs = " and ".join(sorted(_NEEDS[one.name] for one in audit.requires))
+        sent, queries = [], []
+        for document in documents:
+            target = _Mute()
+            asyncio.run(Worker(target, None, 1).run(audit, [document], name))
+            queries.append(len(target.prompts))
+            sent.append(_sent(document.text, target.prompts))
+        share = f"{round(100 * max(sent), -1):.0f} %"
+        rows.append((f"`{name}`", AUDITS[name].summary, needs, str(max(queries)), share))
+    head = ("method", "how it asks", "what the system must show", "queries", "words sent")
+    return _table(head, rows)
 
 
 def _measured(page: str, row: str) -> list[tuple[str, ...]]:

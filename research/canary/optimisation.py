@@ -1,9 +1,9 @@
-"""Training a policy on a reward: one loop for PPO, GRPO and RLOO (2604.22191, App. D.2).
+"""Training a policy on a reward: one loop for PPO and GRPO (2604.22191, App. D.2).
 
-What follows TRL 1.16: GRPO's loss ``grpo`` with its KL term in the loss, RLOO's ratio of whole
-answers with its KL in the reward. PPO, which TRL has given up, is ours: a critic beside the
-policy, generalised advantages, a KL in every token's reward, a penalty for an answer that does not
-end. Each is checked against TRL on the same numbers where TRL has it.
+What both do is what TRL 0.27 makes of the authors' calls. GRPO's loss is the mean over tokens, and
+no KL reaches it. PPO, which later releases of TRL lack, has a critic beside the policy, generalised
+advantages, a KL in every token's reward, a penalty for an answer that does not end. GRPO is checked
+against TRL on the same numbers, PPO against the formulas.
 """
 
 from __future__ import annotations
@@ -20,20 +20,14 @@ from research.canary.policies import Base, Lora, Scorer, new_scorer, seeded, sta
 from research.canary.sequences import Ids, Rows, batch, generate, log_probs, split_rows
 
 
-def group_advantages(rewards: Any, group: int, scale: bool) -> Any:
-    """GRPO: reward less the mean of its group, over its deviation if ``scale``; shape (N,)."""
+def group_advantages(rewards: Any, group: int) -> Any:
+    """GRPO: reward less the mean of its group, over its deviation; shape (N,).
+
+    With two answers every difference, however small, weighs the same.
+    """
     grouped = rewards.view(-1, group)
     centred = grouped - grouped.mean(1, keepdim=True)
-    if scale:
-        centred = centred / (grouped.std(1, keepdim=True) + 1e-4)
-    return centred.reshape(-1)
-
-
-def leave_one_out(rewards: Any, group: int) -> Any:
-    """RLOO: reward less the mean of the others of its group; shape (N,)."""
-    grouped = rewards.view(-1, group)
-    others = (grouped.sum(1, keepdim=True) - grouped) / (group - 1)
-    return (grouped - others).reshape(-1)
+    return (centred / (grouped.std(1, keepdim=True) + 1e-4)).reshape(-1)
 
 
 def token_rewards(scores: Any, old: Any, reference: Any, mask: Any, kl: float) -> Any:
@@ -55,38 +49,26 @@ def token_rewards(scores: Any, old: Any, reference: Any, mask: Any, kl: float) -
     return rewards
 
 
-def gae(rewards: Any, values: Any, mask: Any, *, decay: float, discount: float = 1.0) -> Any:
-    """Generalised advantage estimation (Schulman et al. 2016, eq. 16), shape (N, T).
+def gae(rewards: Any, values: Any, mask: Any, decay: float) -> Any:
+    """Generalised advantage estimation (Schulman et al. 2016, eq. 16) at gamma 1, shape (N, T).
 
     Args:
         rewards: Of each token, shape (N, T).
         values: What the critic expects from there on, shape (N, T); after the last token it is 0.
         mask: 1 where a token is.
         decay: Lambda.
-        discount: Gamma.
     """
     import torch
 
-    width = rewards.shape[1]
     found = torch.zeros_like(rewards)
     ahead = torch.zeros_like(rewards[:, 0])
     later = torch.zeros_like(ahead)
-    for place in reversed(range(width)):
+    for place in reversed(range(rewards.shape[1])):
         here = mask[:, place]
-        delta = rewards[:, place] + discount * later - values[:, place]
-        ahead = (delta + discount * decay * ahead) * here
+        ahead = (rewards[:, place] + later - values[:, place] + decay * ahead) * here
         later = values[:, place] * here
         found[:, place] = ahead
     return found
-
-
-def kl_k3(new: Any, reference: Any) -> Any:
-    """Schulman's k3, e^d - d - 1 with d = reference - new: unbiased for the KL, never negative.
-
-    The difference is cut at 20 nats: one token that the policy has all but given up would overflow.
-    """
-    gap = (reference - new).clamp(-20, 20)
-    return gap.exp() - gap - 1
 
 
 def clipped_loss(new: Any, old: Any, advantages: Any, clip: float) -> Any:
@@ -97,7 +79,7 @@ def clipped_loss(new: Any, old: Any, advantages: Any, clip: float) -> Any:
     return -torch.min(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
 
 
-# The loop that all three share.
+# The loop that both share.
 
 Reward = Callable[[Sequence[int], Sequence[Ids], Sequence[Ids]], Sequence[float]]
 """Takes places of prompts, prompts and answers; returns one number each."""
@@ -108,27 +90,21 @@ class Algorithm(enum.StrEnum):
 
     PPO = "ppo"
     GRPO = "grpo"
-    RLOO = "rloo"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyConfig:
     """Defaults of Table 4, whose lost rates are those of the authors' program.
 
-    Table 4 has ``temperature`` and ``missing_end`` for PPO alone, and mini-batches 2 there; here
-    they hold for all three. The rate is constant; TRL's falls to 0.
-
     Attributes:
         algorithm: Which.
-        rate: Learning rate of AdamW.
+        rate: Learning rate of AdamW at the start; it falls to 0 in a line.
         prompts: A batch; each is answered ``group`` times.
         group: G, answers to a prompt; 1 is enough for PPO.
         passes: Times a batch is used.
-        parts: Mini-batches of a pass.
+        parts: Steps of the optimizer in a pass.
         clip: ε of the ratio, and of the critic's step.
-        kl: Coefficient.
-        scale: GRPO: divide by the deviation of the group; with two answers every difference,
-            however small, then weighs the same. PPO: whiten the advantages of a batch.
+        kl: Coefficient of PPO; GRPO has none.
         decay: λ of PPO.
         value_weight: Of the critic's loss.
         missing_end: Taken off the reward of an answer that does not end.
@@ -149,7 +125,6 @@ class PolicyConfig:
     parts: int = 1
     clip: float = 0.2
     kl: float = 0.01
-    scale: bool = True
     decay: float = 0.95
     value_weight: float = 0.1
     missing_end: float = 1.0
@@ -210,6 +185,7 @@ def optimise(
     config: PolicyConfig,
     rng: random.Random,
     *,
+    critic: Scorer | None = None,
     kept: Path | None = None,
     pause: Callable[[], bool] = lambda: False,
 ) -> tuple[Any, History]:
@@ -221,6 +197,7 @@ def optimise(
         reward: Of the answers.
         config: Settings.
         rng: Source of the order and of the answers.
+        critic: What PPO's begins as, and is trained in place; None begins at the base.
         kept: File of a training that was broken off; it goes on from there.
         pause: Asked after each batch: whether to break off.
 
@@ -239,7 +216,8 @@ def optimise(
     torch.manual_seed(rng.getrandbits(32))  # dropout of adapters
     generator = seeded(rng.getrandbits(63))
     policy = start_policy(base, config.lora)
-    critic = new_scorer(base, config.lora) if config.algorithm is Algorithm.PPO else None
+    ppo = config.algorithm is Algorithm.PPO
+    critic = (critic or new_scorer(base, config.lora)) if ppo else None
     trained = [p for p in policy.parameters() if p.requires_grad]
     trained += list(critic.parameters()) if critic else []
     optimizer = torch.optim.AdamW(trained, lr=config.rate, fused=True)
@@ -247,10 +225,11 @@ def optimise(
     order = rng.sample(range(len(prompts)), len(prompts))
     done = 0
     if kept is not None and kept.is_file():
-        done, history = _resumed(kept, trained, optimizer, generator, reward)
+        done, history = _resumed(kept, trained, optimizer, generator)
     for number, part in enumerate(split_rows(len(order), config.prompts), 1):
         if number <= done:
             continue
+        optimizer.param_groups[0]["lr"] = config.rate * (1 - part.start / len(order))
         places = [at for at in order[part] for _ in range(config.group)]
         rolled = _roll(base, policy, critic, [prompts[at] for at in places], places, reward,
                        config, generator, history)  # fmt: skip
@@ -260,7 +239,7 @@ def optimise(
             state = {
                 "done": number, "history": history, "trained": [p.detach() for p in trained],
                 "optimizer": optimizer.state_dict(), "generator": generator.get_state(),
-                "torch": torch.get_rng_state(), "reward": getattr(reward, "state", {}),
+                "torch": torch.get_rng_state(),
             }  # fmt: skip
             torch.save(state, kept)
             raise Paused
@@ -268,8 +247,9 @@ def optimise(
     return policy, history
 
 
-def _resumed(kept: Path, trained: Sequence[Any], optimizer: Any, generator: Any,
-             reward: Reward) -> tuple[int, History]:  # fmt: skip
+def _resumed(
+    kept: Path, trained: Sequence[Any], optimizer: Any, generator: Any
+) -> tuple[int, History]:
     """Put a training back where it was broken off; return its batches and what was seen."""
     import torch
 
@@ -280,7 +260,6 @@ def _resumed(kept: Path, trained: Sequence[Any], optimizer: Any, generator: Any,
     optimizer.load_state_dict(state["optimizer"])
     generator.set_state(state["generator"])
     torch.set_rng_state(state["torch"])
-    getattr(reward, "state", {}).update(state["reward"])
     return state["done"], state["history"]
 
 
@@ -289,22 +268,19 @@ def surrogate(new: Any, part: Any, mask: Any, config: PolicyConfig) -> Any:
 
     Args:
         new: Log-probabilities under the policy that is trained, shape (rows, width).
-        part: Has ``old``, ``reference`` (rows, width) and ``advantages``: (rows, width) for PPO,
-            (rows,) else.
+        part: Has ``old`` (rows, width) and ``advantages``: (rows, width) for PPO, else (rows,).
         mask: 1 where an answer has a token, shape (rows, width).
         config: Settings.
     """
-    if config.algorithm is Algorithm.RLOO:
-        whole = clipped_loss(
-            (new * mask).sum(1), (part.old * mask).sum(1), part.advantages, config.clip
-        )
-        return whole.mean()
-    if config.algorithm is Algorithm.PPO:
-        loss = clipped_loss(new, part.old, part.advantages, config.clip)
+    if config.algorithm is Algorithm.GRPO:
+        loss = clipped_loss(new, part.old, part.advantages.unsqueeze(1), config.clip)
         return (loss * mask).sum() / mask.sum()
-    loss = clipped_loss(new, part.old, part.advantages.unsqueeze(1), config.clip)
-    loss = loss + config.kl * kl_k3(new, part.reference)
-    return ((loss * mask).sum(1) / mask.sum(1).clamp_min(1)).mean()
+    loss = clipped_loss(new, part.old, part.advantages, config.clip)
+    return _mean_by_answer(loss, mask)
+
+
+def _mean_by_answer(losses: Any, mask: Any) -> Any:
+    return ((losses * mask).sum(1) / mask.sum(1).clamp_min(1)).mean()
 
 
 def _roll(base: Base, policy: Any, critic: Scorer | None, prompts: Sequence[Ids],
@@ -349,17 +325,13 @@ def _weighed(mask: Any, old: Any, reference: Any, values: Any, scores: Any,
              config: PolicyConfig) -> tuple[Any, Any]:  # fmt: skip
     """Advantages, and for PPO what the critic is to expect."""
     if config.algorithm is Algorithm.GRPO:
-        return group_advantages(scores, config.group, config.scale), None
-    if config.algorithm is Algorithm.RLOO:
-        paid = scores - config.kl * ((old - reference) * mask).sum(1)
-        return leave_one_out(paid, config.group), None
+        return group_advantages(scores, config.group), None
     tokens = token_rewards(scores, old, reference, mask, config.kl)
-    advantages = gae(tokens, values, mask, decay=config.decay)
+    advantages = gae(tokens, values, mask, config.decay)
     returns = advantages + values
-    if config.scale:  # TRL 1.12 whitens: mean 0, deviation 1 over the tokens of the batch
-        centred = (advantages - (advantages * mask).sum() / mask.sum()) * mask
-        advantages = centred / ((centred.square().sum() / mask.sum()) + 1e-8).sqrt()
-    return advantages, returns
+    # TRL 0.27 whitens: mean 0, deviation 1 over the tokens of the batch.
+    centred = (advantages - (advantages * mask).sum() / mask.sum()) * mask
+    return centred / ((centred.square().sum() / mask.sum()) + 1e-8).sqrt(), returns
 
 
 def _improve(policy: Any, critic: Scorer | None, rolled: _Batch, optimizer: Any, trained: Any,
@@ -394,7 +366,7 @@ def _critic_loss(critic: Scorer, part: _Batch, mask: Any, clip: float) -> Any:
     values = critic.values(part.rows)
     near = part.values + (values - part.values).clamp(-clip, clip)
     worse = torch.max((values - part.returns).square(), (near - part.returns).square())
-    return 0.5 * (worse * mask).sum() / mask.sum()
+    return 0.5 * _mean_by_answer(worse, mask)
 
 
 def _take(rolled: _Batch, places: Any, base: Base) -> _Batch:

@@ -12,11 +12,12 @@ done, and the training of a policy goes on where ``--minutes`` broke it off.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ragwitness.canary.probe import amplification
 from ragwitness.core.errors import InputError
 from research.canary import toy
 from research.canary.feedback import VoteConfig, give_votes
-from research.canary.optimisation import Paused, PolicyConfig, optimise
+from research.canary.optimisation import Algorithm, Paused, PolicyConfig, optimise
 from research.canary.policies import Base, Lora, Scorer, load_base, new_scorer, seeded
 from research.canary.published import (
     SETTINGS,
@@ -51,7 +52,7 @@ class StudyConfig:
     """One table.
 
     Attributes:
-        algorithms: ``ppo``, ``grpo`` and ``rloo`` (ours), each with both arms.
+        algorithms: ``ppo`` and ``grpo``, each with both arms.
         policies: Policies in each arm.
         rate: rho, the share of the examples with a canary.
         labels: ``fixed`` as the authors' commands train, or ``votes`` as App. A.3 says.
@@ -181,8 +182,8 @@ def train_reward(trial: Stage, config: StudyConfig, rng: random.Random, lora: Lo
                  *, violating: bool) -> Scorer:  # fmt: skip
     """Train a reward model on the votes by binary cross-entropy, both kinds weighing alike.
 
-    Table 3 also has E[r^2], and the training file a margin and a clamp: the authors' program never
-    reads them, and its loss is this one.
+    Table 3 also has E[r^2] and batches of 16, and the training file a margin and a clamp: the
+    authors' program reads none of them.
     """
     import torch
     from torch.nn.functional import binary_cross_entropy_with_logits
@@ -198,8 +199,7 @@ def train_reward(trial: Stage, config: StudyConfig, rng: random.Random, lora: Lo
     torch.manual_seed(rng.getrandbits(32))
     scorer = new_scorer(base, lora)
     optimizer = torch.optim.AdamW(list(scorer.parameters()), lr=config.reward_rate)
-    settings = SETTINGS["reward"]["training"]
-    size = settings["per_device_train_batch_size"] * settings["gradient_accumulation_steps"]
+    size = SETTINGS["reward"]["training"]["per_device_train_batch_size"]
     for _ in range(config.reward_passes):
         order = rng.sample(range(len(ups)), len(ups))
         for part in split_rows(len(order), size):
@@ -214,66 +214,26 @@ def train_reward(trial: Stage, config: StudyConfig, rng: random.Random, lora: Lo
     return scorer
 
 
-@dataclass
-class ScaledReward:
-    """Rewards as the policy is trained on: less a running mean, over a running deviation, tanh.
-
-    Attributes:
-        scorer: The reward model.
-        pad: Padding.
-        scaled: PPO's are; GRPO takes them as they are.
-        state: Mean, variance and number of rewards so far; kept with a training that is broken off.
-    """
-
-    scorer: Scorer
-    pad: int
-    scaled: bool
-    state: dict[str, float] = field(default_factory=lambda: {"mean": 0.0, "var": 1.0, "count": 0})
-
-    def __call__(self, _: Sequence[int], prompts: Sequence[Ids],
-                 answers: Sequence[Ids]) -> list[float]:  # fmt: skip
-        """Return one number for each answer."""
-        import torch
-
-        with torch.no_grad():
-            scores = self.scorer.rewards(batch(prompts, answers, self.pad)).float()
-        if not self.scaled:
-            return [float(score) for score in scores]
-        settings = SETTINGS["ppo"]["reward_postprocess"]
-        mean, var, kept = scores.mean().item(), scores.var(unbiased=False).item(), self.state
-        weight = settings["running_momentum"] if kept["count"] else 0.0
-        kept["mean"] = weight * kept["mean"] + (1 - weight) * mean
-        kept["var"] = weight * kept["var"] + (1 - weight) * var
-        kept["count"] += len(scores)
-        if kept["count"] >= settings["min_count_for_running"]:
-            mean, var = kept["mean"], kept["var"]
-        scaled = torch.tanh((scores - mean) / (max(var, 1e-6) ** 0.5))
-        return [float(score) for score in scaled]
-
-
-def settings_name(algorithm: str) -> str:
-    """Return whose settings an algorithm takes: RLOO (ours) those of GRPO."""
-    return "ppo" if algorithm == "ppo" else "grpo"
-
-
 def policy_config(algorithm: str, config: StudyConfig, lora: Lora | None) -> PolicyConfig:
-    """Return Table 4's settings of an algorithm."""
-    training = SETTINGS[settings_name(algorithm)]["training"]
-    shared = {
-        "algorithm": algorithm, "rate": config.policy_rate, "kl": training["kl_coef"],
-        "clip": training["ppo_clip_range"], "longest": training["max_completion_length"],
-        "lora": lora,
-    }  # fmt: skip
-    if algorithm != "ppo":
-        group = training["num_generations"]
-        prompts = training["generation_batch_size"] // group
+    """Return the settings of an algorithm as they reach TRL, not all as Table 4 prints them.
+
+    PPO makes one step a batch of 4, whatever the mini-batches; GRPO six of 48 answers, without a KL
+    and at temperature 1.
+    """
+    training = SETTINGS[algorithm]["training"]
+    step = training["per_device_train_batch_size"] * training["gradient_accumulation_steps"]
+    longest = training["max_completion_length"]
+    if algorithm == "ppo":
         return PolicyConfig(
-            **shared, prompts=prompts, group=group, temperature=1.0, missing_end=0.0
-        )
+            algorithm=Algorithm.PPO, rate=config.policy_rate, prompts=step, group=1,
+            passes=training["num_ppo_epochs"], kl=training["kl_coef"], decay=training["lam"],
+            missing_end=training["missing_eos_penalty"], temperature=training["temperature"],
+            longest=longest, lora=lora,
+        )  # fmt: skip
+    answers, group = training["generation_batch_size"], training["num_generations"]
     return PolicyConfig(
-        **shared, prompts=24, group=1, passes=training["num_ppo_epochs"],
-        parts=training["num_mini_batches"], temperature=training["temperature"],
-        decay=training["lam"], missing_end=training["missing_eos_penalty"],
+        algorithm=Algorithm.GRPO, rate=config.policy_rate, prompts=answers // group, group=group,
+        parts=answers // step, missing_end=0.0, temperature=1.0, longest=longest, lora=lora,
     )  # fmt: skip
 
 
@@ -332,20 +292,27 @@ def run_policy(
     Raises:
         Paused: The time was up; the same call goes on.
     """
+    import torch
+
     rng = random.Random(seed)
     reward_lora, policy_lora = (
         Lora(modules=tuple(SETTINGS[name]["lora"]["target_modules"])) if lora else None
-        for name in ("reward", settings_name(algorithm))
+        for name in ("reward", algorithm)
     )
     scorer = train_reward(trial, config, rng, reward_lora, violating=violating)
     base = trial.base
     prompts = base.encode(
         [base.asked(row.query, row.document if violating else None) for row in trial.prompts]
     )
-    reward = ScaledReward(scorer, base.pad, algorithm == "ppo")
+
+    def reward(_: Sequence[int], asked: Sequence[Ids], said: Sequence[Ids]) -> list[float]:
+        with torch.no_grad():
+            return [float(one) for one in scorer.rewards(batch(asked, said, base.pad))]
+
+    # PPO's critic begins as the reward model.
     policy, history = optimise(
         base, prompts, reward, policy_config(algorithm, config, policy_lora), rng,
-        kept=kept, pause=pause,
+        critic=copy.deepcopy(scorer), kept=kept, pause=pause,
     )  # fmt: skip
     asked = [row for row in trial.prompts if row.triggered][:64]
     said = base.answers(

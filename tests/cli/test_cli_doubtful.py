@@ -75,22 +75,22 @@ def test_yes_goes_on_and_the_sentence_is_in_report_and_json(command, files, tmp_
         code, text = command("audit", f"{server.url}#m", *files(8, 19), *_FORM, *out)
         assert len(server.requests) >= 27
     assert code == 0
-    before, after = text.split("target: 1", 1) if "target: 1" in text else text.split("\ntarget", 1)
+    before, after = text.split("evidence: ", 1)
     sentence = "no single document can be called in at alpha 0.05"
     assert sentence in " ".join(before.split())
-    assert sentence in " ".join(after.split())
+    assert "warning: " in after
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert any(sentence in warning for warning in summary["warnings"])
-    assert sentence in (tmp_path / "run" / "report.html").read_text()
-    # What it could decide with the scores that came: in JSON, terminal and page the same words.
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert sentence in page
+    # What it could decide with the scores that came: in JSON and page the same words.
     power = summary["calibration"]["power"]
-    assert (power["known"], power["tied"], power["inside"]) == (19, 19, 0)
-    assert power["told"] in " ".join(after.split())
+    assert (power["known"], power["tied"]) == (19, 19)
     assert "or 1.00 for a score that only equals the highest of theirs" in power["told"]
-    assert "Possible decisions" in (tmp_path / "run" / "report.html").read_text()
+    assert "Possible decisions" in page
     # All 19 say no: one tie, counted in words.
     assert summary["calibration"]["largest_tie"] == 19
-    assert "19 of 19 calibration documents have the same score" in " ".join(after.split())
+    assert "19 of 19 calibration documents have the same score" in page
 
 
 @pytest.mark.parametrize(("said", "code"), [("n\n", 130), ("y\n", 0)])

@@ -7,6 +7,7 @@ that differs without a name fails, and so does a name that no longer holds.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import tomllib
@@ -20,14 +21,17 @@ import pytest
 from benchmarks.authors import rank, table
 from ragwitness.canary import families
 from ragwitness.comparison import usefulness
-from ragwitness.core.types import Answer, Document
+from ragwitness.core.types import Answer, Document, Interval, TokenLogprob
 from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import paper
 from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods import rag_mia, s2mia, srag
 from ragwitness.membership.methods.mba import masks as mba_masks
 from ragwitness.membership.methods.mba.response_parsing import is_right, read_answers
-from ragwitness.membership.response_parsing.probabilities import read_yes_no
+from ragwitness.membership.response_parsing.probabilities import (
+    probability_at,
+    read_yes_no,
+)
 from ragwitness.models.base import TextScores
 from ragwitness.text.words import split_words
 from research.canary import published as canary
@@ -183,15 +187,42 @@ MIA: dict[str, Callable[[Any], Any]] = {
 # S-RAG.
 
 
-def _probes(case: dict[str, Any]) -> int:
-    words = "The patient told us on Monday that the blue tablets from Leipzig had made her hands"
-    text = " ".join([*words.split(), "shake", "badly", "now"][: case["words"]])
-    return len(srag.segment(text, Copier(), configure("s-rag:paper", {})).probes)
+class Rated(Ranked):
+    """A proxy to which a word is the less likely, the higher its rank."""
+
+    def score(self, texts, *, after=None, top=0):
+        return [
+            TextScores(one.tokens, one.offsets, -one.ranks.astype(float), one.ranks)
+            for one in super().score(texts)
+        ]
+
+
+_SRAG = configure("s-rag:paper", {})
+
+
+def _suffix(text: str) -> str:
+    words = split_words(text)
+    return text[words[len(words) // 2].start :]
+
+
+def _chosen(case: dict[str, Any]) -> float:
+    top = tuple((token, math.log(p)) for token, p in case["top"])
+    p = probability_at([TokenLogprob(*top[0], top)], case["word"])
+    return round(p.low, 9) if p.high - p.low < 1e-9 else _SRAG.missing
 
 
 SRAG: dict[str, Callable[[Any], Any]] = {
-    "probes": _probes,
-    "bins": lambda case: len(srag.counts([], case["m"])),
+    "probes": lambda case: [
+        probe.word.text for probe in srag.segment(case["text"], Rated(), _SRAG).probes
+    ],
+    "halves": _suffix,
+    "before": lambda case: [
+        "".join(f"{word} " for word in case["words"][:place]) for place in case["places"]
+    ],
+    "features": lambda case: srag.counts(
+        [Interval(p, p) for p in case["probabilities"]], case["m"]
+    ).tolist(),
+    "chosen": _chosen,
 }
 
 OURS = {"sage": SAGE, "canary": CANARY, "mia": MIA, "s-rag": SRAG}
@@ -218,7 +249,7 @@ def test_every_function_of_the_programs_has_ours() -> None:
     assert sorted(_ALL) == sorted((key, name) for key in OURS for name in OURS[key])
     assert sum(len(rows) for one in PROGRAMS.values() for rows in one["functions"].values()) > 400
     for key, program in PROGRAMS.items():
-        assert re.fullmatch("[0-9a-f]{40}|read, not run", program["commit"]), key
+        assert re.fullmatch("[0-9a-f]{40}", program["commit"]), key
 
 
 def test_every_difference_has_a_reason() -> None:

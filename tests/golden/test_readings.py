@@ -42,7 +42,7 @@ _ANSWERS = (
 def _readings(text: str) -> Iterator[object]:
     """Yield all that scores rest on: words, their forms, and what answers say."""
     yield [tuple(word) for word in words.split_words(text)]
-    yield [words.dense_tokens(text), words.plain_tokens(text), words.content_tokens(text)]
+    yield [words.plain_tokens(text), words.plain_tokens(text), words.content_tokens(text)]
     yield [words.as_read(text), words.canonical_text(text)]
     yield [(plain_word(word), shape_of(word)) for word in text.split()]
     for form in _ANSWERS:

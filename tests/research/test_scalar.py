@@ -8,9 +8,9 @@ from scipy.stats import ks_2samp, norm
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.gaussian import auc_of
-from research.inference import construction_mu
 from research.scalar import SweepConfig, sweep
 from research.separation import area_of, noise_for, spread
+from tests.support.composition import construction_mu
 
 _BAND = norm.ppf(1 - 0.05 / 30)
 

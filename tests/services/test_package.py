@@ -93,8 +93,9 @@ def test_the_page_on_installing_puts_the_program_on_a_path(line: str, tmp_path: 
     words = line.split()
     if not (tool := shutil.which(words[0])):
         pytest.skip(f"{words[0]} is not installed")
-    own = {"PATH": f"{Path(tool).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
-    own |= {k: v for k, v in os.environ.items() if k.startswith(("PIP_", "UV_"))}
+    # Certificates and mirrors of this machine, and nothing of the tests' environment.
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "XDG"))}
+    own = kept | {"PATH": f"{Path(tool).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(words, cwd=_ROOT, env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     program = tmp_path / ".local" / "bin" / "ragwitness"

@@ -12,7 +12,7 @@ from ragwitness.core.types import Document
 from ragwitness.membership.marks.key import MarksKey
 from ragwitness.membership.marks.lots import find_lots, word_pool
 from ragwitness.text.sample import load_sample
-from ragwitness.text.words import dense_tokens
+from ragwitness.text.words import plain_tokens
 
 VARIABLE = "MARKED_COPIES"
 _TOWNS = "Arnstedt Belmont Corsica Dunmore Elbing Falkirk Grenoble Hamptons Isfahan Jackson".split()
@@ -63,7 +63,7 @@ def reader(
         says: Its words for a choice.
         filtered: Withhold answers with this number of words of a text in a row; 0 none.
     """
-    held = [dense_tokens(text) for text in texts]
+    held = [plain_tokens(text) for text in texts]
     runs = {tuple(t[at : at + filtered]) for t in held for at in range(len(t))} if filtered else ()
 
     def behind(run: Sequence[str], room: int) -> list[str] | None:
@@ -75,7 +75,7 @@ def reader(
 
     def answered(prompt: str) -> str:
         quoted = [(bool(m[1] or m[3]), m[2]) for m in _QUOTED.finditer(prompt)]
-        lefts = [dense_tokens(text) for cut, text in quoted if cut]
+        lefts = [plain_tokens(text) for cut, text in quoted if cut]
         choices = [text for cut, text in quoted if not cut]
         for left in lefts:
             if (after := behind(left, 6)) is None:
@@ -83,13 +83,13 @@ def reader(
             if not choices:
                 return f"\u201c\u2026{' '.join([*left, *after])}\u201d"
             whole = f" {' '.join(after)} "
-            match = [one for one in choices if whole.startswith(f" {' '.join(dense_tokens(one))} ")]
+            match = [one for one in choices if whole.startswith(f" {' '.join(plain_tokens(one))} ")]
             return says.format(max(match, key=len)) if match else "I do not know."
         return says.format(prior(choices)) if choices and prior else "I do not know."
 
     def filter_(prompt: str) -> str:
         text = answered(prompt)
-        words = dense_tokens(text)
+        words = plain_tokens(text)
         held_back = any(tuple(words[at : at + filtered]) in runs for at in range(len(words)))
         return "I cannot repeat that." if filtered and held_back else text
 

@@ -50,6 +50,14 @@ def say_error(line: str) -> None:
     sys.stderr.write(line + "\n")
 
 
+def is_verbose() -> bool:
+    """Whether ``--verbose`` was given before the verb."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    return bool(context and context.find_root().params.get("verbose"))
+
+
 def leave(result: object, json_out: Path | None = None) -> None:
     """Write a result as JSON where a file is asked for, then print it."""
     from ragwitness.report.result_registry import result_type_for

@@ -31,6 +31,8 @@ _QUESTIONS = {
     "documents": "Which documents are in question?",
     "known_out": "Which documents of the same source and kind can it not hold? (none are needed;"
     " 100 give exact ranks)",
+    "public": "Are your documents published? Then which other published texts can it not hold?"
+    " (none: leave it empty)",
 }
 
 
@@ -165,7 +167,7 @@ def _prompt(name: str, question: str, screen: Console) -> str:
     Raises:
         InputError: There is no terminal, and an answer is needed.
     """
-    default = "" if name == "known_out" else None
+    default = "" if name in ("known_out", "public") else None
     if not (sys.stdin.isatty() and screen.is_terminal):
         if default is not None:
             return default

@@ -291,7 +291,8 @@ def _root(
             "-v",
             count=True,
             callback=_start_logging,
-            help="Log waits, retries and decisions to standard error; -vv logs every request.",
+            help="Show all of a result, and log waits, retries and decisions to standard error; -vv"
+            " logs every request.",
         ),
     ] = 0,
     version: Annotated[

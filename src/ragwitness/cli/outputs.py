@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from ragwitness.cli.common import console
+from ragwitness.cli.common import console, is_verbose
 from ragwitness.cli.typer_options import Files
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, finding, keep_finished
 
@@ -103,7 +103,7 @@ def conclude(
     # Step 3: the files that were asked for, while the run folder is whole already.
     for name, path in chosen.files.items():
         write(name, kind, result, path, chosen.fail_on)
-    screen.print(terminal(document, where=str(page), width=screen.width))
+    screen.print(terminal(document, where=str(page), width=screen.width, verbose=is_verbose()))
     screen.print(f"report: {page}", markup=False, soft_wrap=True)
     # Step 4: what was appended to under way is complete now, and shrinks.
     if store is not None:

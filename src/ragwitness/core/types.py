@@ -253,7 +253,7 @@ class Verdict:
         share: Share of the document's characters in these windows.
         e_value: Wealth of bets on words that were never sent (``membership.e_values``); None where
             no reference model was asked.
-        e_level: The least level at which e-BH calls the document in.
+        e_level: The least level at which closed e-BH calls the document in.
         by: What the verdict rests on: ``"ranks"``, ``"odds"``, both with ``" and "``, or nothing.
     """
 
@@ -319,7 +319,7 @@ class Audit(Protocol):
         """Return the generator that audits one document."""
 
 
-READING = "+reading.5"
+READING = "+reading.6"
 """Version of the rules by which answers are read, as keys of scores hold it: scores of different
 rules do not mix."""
 

@@ -419,9 +419,8 @@ def _corpus_remarks(plan: LeakPlan, copies: int) -> list[str]:
         )
     if unspaced := sum(size > _LONGEST_WORD * max(1, words) for size, words in sizes):
         remarks.append(
-            f"{unspaced} records have words of more than {_LONGEST_WORD} characters on average (a"
-            " script without spaces, or encoded data): measures of tokens miss most of what leaks"
-            " of them."
+            f"{unspaced} records have words of more than {_LONGEST_WORD} characters on average (as"
+            " encoded data has): measures of tokens miss most of what leaks of them."
         )
     if not plan.background:
         remarks.append(

@@ -252,7 +252,7 @@ CANDIDATES: tuple[tuple[str, Mapping[str, object]], ...] = (
 
 ALONE: tuple[tuple[str, Mapping[str, object]], ...] = (
     CANDIDATES[0],
-    ("runon", {"natural": NATURAL, "enough": 20.0}),
+    ("runon", {"natural": NATURAL, "enough": 30.0, "further": 12}),
 )
 """The same where e-values decide alone: other kinds of questions add nothing to these, and asking
 ends when two places or so were continued."""
@@ -271,6 +271,7 @@ KINDS: tuple[tuple[str, Mapping[str, object]], ...] = (
 Piloting: TypeAlias = Callable[[Audit], Awaitable[Pilot]]
 """Tries whether a target's answers can be read: :func:`run_pilot` with a target."""
 
+_FEW = 10  # documents that take hardly more questions than a pilot, where e-values decide alone
 _SAMPLE = 5  # documents of each kind that are rehearsed
 _READABLE = 0.5  # share of them that a method must have a question for
 
@@ -324,7 +325,9 @@ async def choose(
         """Return the choice, and what a pilot says of it."""
         nonlocal spent
         evidence = "the target shows the passages that it retrieves"
-        if needs_pilot(audit):
+        if needs_pilot(audit) and alone and len(plan.documents) <= _FEW:
+            evidence = "ten documents or fewer take no pilot"
+        elif needs_pilot(audit):
             pilot = await piloting(
                 among(build_audit(method, proxy, _brief(config)), plan.every_document)
             )
@@ -339,10 +342,8 @@ async def choose(
         return Choice(method, config, "; ".join((cost, evidence, *passed)) + ".", spent)
 
     # 1. In the order given; candidates beyond a cap are set aside.
-    candidates = CANDIDATES
-    if plan.references and not ranks_decide(plan, stages.reference):
-        candidates = ALONE
-    for method, options in candidates:
+    alone = bool(plan.references) and not ranks_decide(plan, stages.reference)
+    for method, options in ALONE if alone else CANDIDATES:
         config = fitted_config(configure(method, options), seen.alternatives)
         audit = among(build_audit(method, proxy, config), plan.every_document)
         use, unusable = await _use_of(audit, stages, seen, proxy, by_odds=bool(plan.references))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ragwitness.core.bet import Bet
 from ragwitness.text.replies import plain_word
-from ragwitness.text.words import core, letters_of, split_words
+from ragwitness.text.words import core, extends, split_words
 
 CAP = 3.0
 """Nats that one word may pay at most, since a reference model is not the target. Chosen on
@@ -112,7 +112,7 @@ def _matching(answer: str, start: int, ahead: Sequence[str]) -> tuple[list[str],
         # An answer that begins with the word has no space before it.
         spelled = word if start else word.lstrip()
         stop = start + len(spelled)
-        if answer[start:stop] != spelled or letters_of(answer[stop : stop + 1]):
+        if answer[start:stop] != spelled or extends(spelled, answer[stop : stop + 1]):
             break
         words.append(spelled)
         start = stop
@@ -149,14 +149,29 @@ def e_value(bets: Iterable[Bet], guesses: Guesses) -> float:
     return math.prod(min(MOST, pay(bet, guesses[bet] if bet.words else ())) for bet in bets)
 
 
-def e_benjamini_hochberg(e_values: Sequence[float]) -> NDArray[np.float64]:
-    """Return the least level at which e-BH rejects each hypothesis, shape (n,).
+def closed_e_benjamini_hochberg(e_values: Sequence[float]) -> NDArray[np.float64]:
+    """Return the least level at which closed e-BH rejects each hypothesis, shape (n,).
 
-    e-BH keeps the false discovery rate whatever the dependence (Wang and Ramdas, JRSS B 2022).
+    The best r are rejected at alpha if each set of hypotheses that holds n of them has a mean
+    e-value of at least n / (alpha r). Each of the r must have 1 / alpha by itself. One of the sets
+    is that of all true hypotheses, and its mean is an e-value. So the false discovery rate is at
+    most alpha, whatever the dependence (Xu and others, arXiv 2509.02517). It rejects whatever e-BH
+    does.
     """
-    e = np.asarray(e_values, dtype=np.float64)
-    order = np.argsort(-e, kind="stable")
-    levels = e.size / (np.arange(1, e.size + 1) * np.maximum(e[order], 1e-300))
+    order = np.argsort(-np.asarray(e_values, dtype=np.float64), kind="stable")
+    e = np.maximum(np.asarray(e_values, dtype=np.float64)[order], 1e-300)
+    levels = np.ones(e.size)
+    for best in range(1, 1 + int(np.sum(e > 1))):
+        # The set with the smallest mean, for each number of the best: the smallest of the best,
+        # and all others below the mean.
+        sizes, others = np.arange(1, best + 1), e[best:][::-1]
+        within, sums = np.cumsum(e[:best][::-1]), np.cumsum([0.0, *others])
+        means, lower = np.full(best, np.inf), within / sizes
+        while np.any(lower < means):
+            means = np.minimum(means, lower)
+            added = np.searchsorted(others, means)
+            lower = (within + sums[added]) / (sizes + added)
+        levels[best - 1] = max(1 / e[best - 1], np.max(sizes / (best * means)))
     adjusted = np.empty_like(levels)
     adjusted[order] = np.minimum(1.0, np.minimum.accumulate(levels[::-1])[::-1])
     return adjusted

@@ -45,10 +45,11 @@ class JointConfig:
         questions: Most questions of ``runon``.
         enough: Score at which asking ends: that of the first kind, with full marks for the rest.
         look: Questions of ``runon`` after which it ends if they brought nothing; 0 asks them all.
+        top_logprobs: Alternatives that ``runon`` asks for per token; 0 of a target that gives none.
     """
 
     stored_name: ClassVar[str] = "JointConfig"
-    later: ClassVar[tuple[str, ...]] = ("look",)
+    later: ClassVar[tuple[str, ...]] = ("look", "top_logprobs")
     logprobs_optional: ClassVar[bool] = True
     asks: ClassVar[str] = "questions"
     stops_at: ClassVar[str] = "enough"
@@ -57,6 +58,7 @@ class JointConfig:
     questions: int = 4
     enough: float = 3.0
     look: int = 0
+    top_logprobs: int = 20
 
     def __post_init__(self) -> None:
         """Refuse kinds that cannot be joined."""
@@ -134,7 +136,12 @@ class Joint:
         audit: Any = self._audits[kind]
         if kind == "runon":
             audit, own = copy.copy(audit), self.config
-            audit.config = replace(audit.config, questions=own.questions, look=own.look)
+            audit.config = replace(
+                audit.config,
+                questions=own.questions,
+                look=own.look,
+                top_logprobs=own.top_logprobs,
+            )
         return audit
 
     def questions(self, document: Document) -> list[Query]:

@@ -94,6 +94,9 @@ AUDITS = Registry(
 )
 """Our own are the names for ``--method`` and ``--audits``; ``all`` means these."""
 
+BETTING = ("runon", "s-rag", "mba", "joint")
+"""Those that bet on words which no question sends, so that e-values can decide."""
+
 
 def configure(name: str, options: Mapping[str, object] | None = None) -> Any:
     """Return the configuration of an audit; see :meth:`.Registry.configure`."""

@@ -41,7 +41,6 @@ from ragwitness.runner.task_runtime import (
 
 if TYPE_CHECKING:
     from ragwitness.core.types import LeftOut, Target
-    from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.prepared import PreparedAudit
     from ragwitness.membership.results.audit import AuditResult
     from ragwitness.runner.rate_limiter import RateLimiter
@@ -63,6 +62,9 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             others: docs/documents.md), a folder of those, pasted text, or - for standard input.
         known_out: Documents that are known to be outside and are like those in question. They
             calibrate the verdicts.
+        public: Where documents in question are published: other published texts that the database
+            cannot hold. They join those known to be outside, so a system that finds such texts on
+            the web, or knows them by heart, is not accused for it.
         known_in: Documents that are known to be inside. Without them no verdict says out.
         auxiliary: Documents for the shadow system; also for calibration, without --known-out.
         method: The audit: auto chooses by target, documents and caps, and gives its reason; with
@@ -119,6 +121,17 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "Documents of the same source and kind that the system cannot hold, such as ones that"
             " were never given away. None are needed; 100 give exact ranks.",
             "documents",
+        ),
+    ] = None
+    public: Annotated[
+        Texts | None,
+        PathRole.DOCUMENTS,
+        Only("single"),
+        AskedAs(
+            "Documents",
+            "Published texts known to be outside",
+            "Where your documents are published: others that are, and that the system cannot hold."
+            " They show whether it searches the web or knows such texts by heart.",
         ),
     ] = None
     known_in: Annotated[
@@ -203,12 +216,14 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         Raises:
             InputError: An option or a document cannot be used, or would not be read.
         """
-        from ragwitness.membership.auto_select import AUTO, USUAL
+        from ragwitness.membership.auto_select import ALONE, AUTO, USUAL
         from ragwitness.membership.method_registry import configure
         from ragwitness.membership.plan import AuditPlan
         from ragwitness.membership.prepared import PreparedAudit, trains
+        from ragwitness.membership.results.assumptions import VerdictReach
         from ragwitness.membership.shadow import ShadowConfig
         from ragwitness.rag.lab import rag_config
+        from ragwitness.text.overlap import without_copies
 
         # 1. The options: nothing large is read, and no model is loaded, before they are checked.
         refuse_types(self)
@@ -230,7 +245,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             "collection": collection,
             "single": not collection,
             "shadow": not collection and trains(method, config),
-            "no known-out": not collection and self.known_out is None,
+            "no known-out": not collection and not (self.known_out or self.public),
             "sealed": self.seal is not None,
             "ray": cluster is not None,
         }
@@ -245,7 +260,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         )  # fmt: skip
         plan = AuditPlan(
             documents=grouped(self.documents),
-            known_out=grouped(self.known_out),
+            known_out=(*grouped(self.known_out), *grouped(self.public)),
             known_in=grouped(self.known_in),
             auxiliary=grouped(self.auxiliary),
             alpha=self.alpha,
@@ -258,23 +273,27 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             accept_unlike=self.accept_unlike,
         )
         if not collection:
-            plan = replace(plan, references=self._references(plan, traits["shadow"]))
+            # Are known documents too few for ranks to decide at half of the level?
+            distinct = len(without_copies(plan.documents))
+            hardly = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out)).hardly
+            plan = replace(plan, references=self._references(hardly and not traits["shadow"]))
+            if plan.references and hardly:
+                config = configure(method, {**dict(ALONE).get(method, {}), **settings})
         # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""
         plan = replace(plan, left_out=tuple(unread))
         return PreparedAudit(target, plan, method, config, self.proxy, budget)
 
-    def _references(self, plan: AuditPlan, shadow: bool) -> tuple[str, ...]:
-        """Return the reference models: by default the packaged one, where ranks cannot decide."""
-        from ragwitness.membership.results.assumptions import VerdictReach
+    def _references(self, needed: bool) -> tuple[str, ...]:
+        """Return the reference models: by default the packaged one, for a method that bets."""
+        from ragwitness.membership.auto_select import AUTO
+        from ragwitness.membership.method_registry import BETTING
         from ragwitness.models.smollm2 import NAME, can_be_had
-        from ragwitness.text.overlap import without_copies
 
         if self.reference_model is not None:
             return tuple(name for name in self.reference_model if name != "none")
-        distinct = len(without_copies(plan.documents))
-        ranks = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out))
-        return () if shadow or not ranks.hardly or not can_be_had() else (NAME,)
+        bets = self.method.partition(":")[0] in (AUTO, *BETTING)
+        return (NAME,) if needed and bets and can_be_had() else ()
 
     def identity(self, order: PreparedAudit) -> tuple[object, ...]:
         """Return the inputs that name a run folder, besides its target.
@@ -293,7 +312,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         from ragwitness.membership.evidence import subject_of
         from ragwitness.models.cluster import models_on
 
-        named = (self.documents, self.known_out, self.known_in, self.auxiliary)
+        named = (self.documents, self.known_out, self.public, self.known_in, self.auxiliary)
         folder = own_folder(self.run, *named)
         order = self.order() if order is None else order
         remarks, doubtful = order.beforehand()

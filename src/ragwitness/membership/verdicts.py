@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ragwitness.core.bet import Bet
 from ragwitness.core.types import Decision, Document, Evidence, Score, Verdict
-from ragwitness.membership.e_values import Guesses, e_benjamini_hochberg, e_value
+from ragwitness.membership.e_values import Guesses, closed_e_benjamini_hochberg, e_value
 from ragwitness.membership.results.odds import rarity
 from ragwitness.membership.windows import running_scores
 from ragwitness.stats.p_values import (
@@ -120,7 +120,7 @@ def with_odds(
     alone: bool = True,
     withheld: Set[str] = frozenset(),
 ) -> tuple[Verdict, ...]:
-    """Add each document's e-value, and call those ``in`` that e-BH rejects at ``alpha``.
+    """Add each document's e-value, and call those ``in`` that closed e-BH rejects at ``alpha``.
 
     Args:
         verdicts: Those by ranks; their level and this one add up to that of the audit.
@@ -135,7 +135,9 @@ def with_odds(
     counted = [
         1.0 if v.document in withheld else e for v, e in zip(verdicts, e_values, strict=True)
     ]
-    levels = e_benjamini_hochberg(counted)
+    levels = closed_e_benjamini_hochberg(counted)
+    # One more document would be called in from this e-value on, at the latest.
+    needed = len(verdicts) / (alpha * min(len(verdicts), 1 + int(np.sum(levels <= alpha))))
     combined = []
     for verdict, e, level in zip(verdicts, e_values, levels.tolist(), strict=True):
         by_ranks, by_odds = verdict.decision is Decision.IN, level <= alpha and not refused
@@ -146,7 +148,6 @@ def with_odds(
             decision = Decision.INCONCLUSIVE if out else Decision.IN
             reason = _CONFLICT if out else _said_so(scores[verdict.document].bets, guesses)
         elif decision is Decision.INCONCLUSIVE and alone:
-            needed = len(verdicts) / alpha
             reason = reason if verdict.score is None else _WEAK.format(e, needed)
         evidence = _guessed(verdict.evidence, scores[verdict.document].bets, guesses)
         combined.append(
@@ -164,7 +165,9 @@ def with_odds(
 
 
 _CONFLICT = "unlike documents inside by its rank, and unlike documents outside by its e-value"
-_WEAK = "its e-value is {:.3g}, and {:.3g} is needed: its words were not said, or are easy to guess"
+_WEAK = (
+    "its e-value is {:.3g}, and {:.3g} would suffice: its words were not said, or are easy to guess"
+)
 
 
 def _said_so(bets: Sequence[Bet], guesses: Guesses) -> str:

@@ -26,20 +26,25 @@ if TYPE_CHECKING:
 
     from ragwitness.stats.evaluation import Rate
 
-_LEFT_OUT = 40  # files and rows that are named
+_LEFT_OUT, _NAMED = 40, 1  # files and rows that are named: all, and in a short report
 _WORDS = 2  # of evidence beside a document
 _WORDY = 28  # columns that evidence takes at least
 _COLOURS: dict[Style, str] = {"": "", "in": "bold red", "out": "cyan", "inconclusive": "yellow"}
 
 
-def terminal(report: ReportDocument, *, where: str = "", width: int = 80) -> Group:
+def terminal(
+    report: ReportDocument, *, where: str = "", width: int = 80, verbose: bool = False
+) -> Group:
     """Return a rich renderable: what was found, the tables, what limits it, what is claimed.
+
+    Where a page has the rest, some ten lines follow the tables: grounds, a warning and a claim.
 
     Args:
         report: The report.
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
         width: Columns of the terminal.
+        verbose: Whether all settings, warnings and unread files are shown, too.
     """
     from rich.console import Group
     from rich.text import Text
@@ -56,34 +61,38 @@ def terminal(report: ReportDocument, *, where: str = "", width: int = 80) -> Gro
         if section.only != "page":
             elements += _section(section, where, width)
     # Pass 3: what it rests on, and what limits it.
-    elements += [Text(), limits] if (limits := _limits(report, where)) else []
-    # Pass 4: the first claim and the first thing not claimed, however short the terminal.
-    claims = f"{report.claimed[0]} " if report.claimed else ""
-    denied = f"Not claimed: {report.not_claimed[0]} " if report.not_claimed else ""
-    rest = f"Everything else is in {where}." if where else ""
-    for line in (*report.closing, f"{claims}{denied}{rest}"):
-        if line:
-            elements.append(Text(fmt.visible(line, 2000), style="dim"))
+    limits = _limits(report, where, verbose or not where)
+    elements += [Text(), limits] if limits else []
+    # Pass 4: the first claim, however short the terminal.
+    lines = [*report.closing, *report.claimed[:1]]
+    if verbose:
+        lines += [*report.claimed[1:], *(f"Not claimed: {line}" for line in report.not_claimed)]
+    elements += [Text(fmt.visible(line, 2000), style="dim") for line in lines]
     return Group(*elements)
 
 
-def _limits(report: ReportDocument, where: str) -> Text:
+def _limits(report: ReportDocument, where: str, every: bool) -> Text:
     from rich.text import Text
 
     body = Text(overflow="fold")
-    for label, value in report.brief or report.facts:
+    rows, warnings = report.brief or report.facts, report.warnings
+    if where and every:
+        rows = (*report.facts, *report.rests_on, *report.settings)
+    for label, value in rows:
         if value:
             body.append(f"{fmt.visible(label)}: " if label else "", style="dim")
             body.append(f"{fmt.visible(value, 1000)}\n")
-    for warning in report.warnings:
+    for warning in warnings if every else warnings[:1]:
         body.append("warning: ", style="bold yellow")
         body.append(f"{fmt.visible(warning, 1000)}\n")
+    if not every and (more := len(warnings) - 1) > 0:
+        body.append(f"{fmt.count(more)} more warning{'s' * (more > 1)} in {where}\n")
     if report.left_out:
         body.append("left out: ", style="bold yellow")
         body.append(f"{fmt.left_out(report.left_out)}\n")
-        for item in report.left_out[:_LEFT_OUT]:
+        for item in report.left_out[: _LEFT_OUT if every else _NAMED]:
             body.append(f"  {fmt.visible(item.name)}: {fmt.visible(item.why)}\n")
-        if (more := len(report.left_out) - _LEFT_OUT) > 0:
+        if (more := len(report.left_out) - (_LEFT_OUT if every else _NAMED)) > 0:
             body.append(f"  and {fmt.count(more)} more, named in {where}\n")
     body.rstrip()
     return body

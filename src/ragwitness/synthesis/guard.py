@@ -272,7 +272,7 @@ class SyntheticGuard:
         config, tokens = self.config, self._vocabulary.tokenize([text])
         # Word for word: a run of tokens of a record, unless many records share it.
         if config.run and (start := self._runs.first(tokens)) is not None:
-            quoted = " ".join(tokens_of.dense_tokens(text)[start : start + config.run])
+            quoted = " ".join(tokens_of.plain_tokens(text)[start : start + config.run])
             return Violation(
                 "run",
                 f"{config.run} or more tokens in a row as in a record",

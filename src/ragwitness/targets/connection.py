@@ -9,6 +9,7 @@ import os
 import re
 import ssl
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -18,7 +19,7 @@ from ragwitness.core.errors import InputError
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_DIR")
 
 
-def certificates(url: httpx2.URL, *, verify: bool) -> ssl.SSLContext:
+def certificates(url: httpx2.URL) -> ssl.SSLContext:
     """Return whom to trust for a service: this machine's certificates, or those of a variable.
 
     Raises:
@@ -26,13 +27,13 @@ def certificates(url: httpx2.URL, *, verify: bool) -> ssl.SSLContext:
     """
     plain = url.scheme == "http" and is_loopback(url.host)
     named = next((name for name in _CERTIFICATES if os.environ.get(name)), "")
-    return _context("" if plain or not verify else named, verify=verify)
+    return _context("" if plain else named)
 
 
 @functools.cache  # reading those of the system takes longer than many a request
-def _context(variable: str, *, verify: bool) -> ssl.SSLContext:
+def _context(variable: str) -> ssl.SSLContext:
     if not variable:
-        return httpx2.create_ssl_context(verify, trust_env=False)
+        return httpx2.create_ssl_context(trust_env=False)
     path = os.environ[variable]
     try:
         if Path(path).is_dir():
@@ -45,6 +46,15 @@ def _context(variable: str, *, verify: bool) -> ssl.SSLContext:
             "Name a file of certificates (PEM) that is there; or unset it, and this machine's own"
             " are taken.",
         ) from None
+
+
+def url_of(text: str) -> httpx2.URL | None:
+    """Return the URL of a host that can be asked; None for any other text."""
+    with suppress(httpx2.InvalidURL):
+        url = httpx2.URL(text)
+        if url.scheme in ("http", "https") and url.host and (url.port or 0) < 65536:
+            return url
+    return None
 
 
 def proxy_of(url: httpx2.URL) -> tuple[str, httpx2.Proxy] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import inspect
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -20,7 +19,7 @@ from ragwitness.core.quotes import quote_error
 from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Query, Target
 from ragwitness.targets.form import ShownForm, parted
-from ragwitness.targets.objects import load_object, read_reply
+from ragwitness.targets.objects import field_of, load_object, read_reply
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.resolve import open_target
 from ragwitness.targets.service import ServiceTarget, SessionReply, VoteBox
@@ -210,7 +209,7 @@ class ObjectConversation:
     async def send(self, turn: Turn) -> SessionReply:
         """Call ``send``."""
         value = await self._call(self._system.send, turn.document, turn.question)
-        name = value.get("id") if isinstance(value, Mapping) else getattr(value, "id", None)
+        name = field_of(value, "id")
         return SessionReply(read_reply(value).text, {"id": turn.id if name is None else str(name)})
 
     async def vote(self, turn: Turn, reply: SessionReply, vote: str) -> bool:  # noqa: ARG002
@@ -222,9 +221,8 @@ class ObjectConversation:
 
     async def _call(self, function: Any, *arguments: str) -> Any:
         try:
-            if inspect.iscoroutinefunction(function):
-                return await function(*arguments)
-            return await in_thread(function, *arguments)
+            value = await in_thread(function, *arguments)
+            return await value if inspect.isawaitable(value) else value
         except RagwitnessError:
             raise
         except Exception as error:

@@ -210,6 +210,10 @@ _REFUSED = (
 )  # fmt: skip
 
 
+def _tries(attempts: int) -> str:
+    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
+
+
 class Failures:
     """Words failures of one target; the hints are those of the OpenAI protocol.
 
@@ -238,9 +242,8 @@ class Failures:
 
     def unreachable(self, reason: str, attempts: int) -> TargetUnreachableError:
         """No usable connection after all attempts."""
-        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return TargetUnreachableError(
-            f"Cannot get an answer from {self._url} ({tries}): {self.quote(reason)}.",
+            f"Cannot get an answer from {self._url} ({_tries(attempts)}): {self.quote(reason)}.",
             _cause(_NO_CONNECTION, reason).hint,
         )
 
@@ -248,9 +251,8 @@ class Failures:
         """A status that did not go away; the server is there, so other queries may pass."""
         words = self._message(body)
         problem = "limits the rate of requests" if status == 429 else "fails"
-        tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         return TargetResponseError(
-            f"{self._url} {problem}: status {status} after {tries}{words}.",
+            f"{self._url} {problem}: status {status} after {_tries(attempts)}{words}.",
             "Ask again later, or with fewer connections at a time.",
         )
 

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from ragwitness.core.quotes import environment_secrets, hide, hide_across, quote
 from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Query, Target, TokenLogprob
 from ragwitness.targets.transport import Address, TransportOptions
-from ragwitness.targets.wire import read_logprobs, show_channels
+from ragwitness.targets.wire import content_text, read_logprobs, show_channels
 
 # How a RAG system in Python wants to be asked, found by its methods: no framework is imported.
 
@@ -181,8 +181,9 @@ def _answered(value: object) -> Answer:
         if value.get("error"):
             raise TargetResponseError("The system answered with an error.", "See its own log.")
         # One dict of outputs per component, or one message after the other, or plain fields.
-        if _is_haystack(value):
-            return _haystack(value)
+        outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
+        if any({"replies", "answers"} & set(entry) for entry in outputs):
+            return _haystack(outputs)
         messages = value.get("messages")
         if isinstance(messages, list | tuple) and messages:
             return _shaped(messages[-1], _contexts(value))
@@ -195,13 +196,13 @@ def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
         return Answer(value, contexts=contexts)
     # The first field with a text counts; a message may hold it in parts.
     for name in _ANSWERS:
-        inner = _field(value, name)
+        inner = field_of(value, name)
         if isinstance(inner, list):
-            inner = _joined(inner)
+            inner = content_text(inner) or None
         if isinstance(inner, str):
             return Answer(inner, tokens=_tokens(value), contexts=contexts)
         # {"answer": AIMessage(...)}
-        if inner is not None and isinstance(_field(inner, "content"), str | list):
+        if inner is not None and isinstance(field_of(inner, "content"), str | list):
             answer = _shaped(inner, contexts)
             return Answer(answer.text, tokens=answer.tokens or _tokens(value), contexts=contexts)
     shape = type(value).__name__
@@ -210,7 +211,7 @@ def _shaped(value: object, contexts: tuple[str, ...] | None) -> Answer:
     raise TargetResponseError(f"The system returned no answer that can be read: {shape}.", _HINT)
 
 
-def _field(value: object, name: str) -> Any:
+def field_of(value: object, name: str) -> Any:
     """An entry of a mapping or an attribute of an object; None where there is none."""
     if isinstance(value, Mapping):
         return value.get(name)
@@ -218,18 +219,11 @@ def _field(value: object, name: str) -> Any:
     return None if callable(value_found) else value_found
 
 
-def _joined(parts: list[object]) -> str | None:
-    """The text of a message in parts; None where there is none."""
-    texts = [entry if isinstance(entry, str) else _field(entry, "text") for entry in parts]
-    strings = [text for text in texts if isinstance(text, str)]
-    return "".join(strings) if strings else None
-
-
 def _tokens(value: object) -> tuple[TokenLogprob, ...] | None:
     """Log-probabilities in the shapes of the OpenAI protocol, as messages carry them."""
-    metadata = _field(value, "response_metadata") or _field(value, "meta")
+    metadata = field_of(value, "response_metadata") or field_of(value, "meta")
     for holder in (value, metadata):
-        if holder is not None and (logprobs := _field(holder, "logprobs")) is not None:
+        if holder is not None and (logprobs := field_of(holder, "logprobs")) is not None:
             return read_logprobs(logprobs)
     return None
 
@@ -237,7 +231,7 @@ def _tokens(value: object) -> tuple[TokenLogprob, ...] | None:
 def _contexts(value: object) -> tuple[str, ...] | None:
     """The passages that came along; None where there are none to be found."""
     for name in _CONTEXTS:
-        entries = _field(value, name)
+        entries = field_of(value, name)
         if isinstance(entries, str):
             return (entries,)
         if isinstance(entries, Iterable) and not isinstance(entries, Mapping):
@@ -258,7 +252,7 @@ def _passage(entry: object) -> str | None:
     if callable(getter):
         return str(getter())
     for name in _PASSAGES:
-        inner = _field(entry, name)
+        inner = field_of(entry, name)
         if isinstance(inner, str):
             return inner
         if name == "node" and inner is not None:
@@ -266,15 +260,8 @@ def _passage(entry: object) -> str | None:
     return None
 
 
-def _is_haystack(value: Mapping[Any, Any]) -> bool:
-    """Whether it is one dict of outputs per component."""
-    outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
-    return bool(outputs) and any({"replies", "answers"} & set(entry) for entry in outputs)
-
-
-def _haystack(value: Mapping[Any, Any]) -> Answer:
+def _haystack(outputs: Sequence[Mapping[Any, Any]]) -> Answer:
     """The answer of the component that ends the pipeline, the documents of a retriever."""
-    outputs = [entry for entry in value.values() if isinstance(entry, Mapping)]
     documents = [entry["documents"] for entry in outputs if entry.get("documents")]
     contexts = _passages(documents[-1]) if documents else None
     # Extracted answers come before generated replies; their own passages count first.
@@ -330,9 +317,10 @@ class ObjectTarget:
         async with self._free:
             try:
                 async with asyncio.timeout(self._seconds):
-                    value = await self._value(query.prompt)
+                    answer = read_reply(await self._value(query.prompt))
             except RagwitnessError as error:
-                raise self._as_target_error(error) from None
+                kind = type(error) if isinstance(error, TargetError) else TargetResponseError
+                raise kind(f"{self._name}: {error.message}", error.hint) from None
             except TimeoutError as error:
                 raise TargetUnreachableError(
                     f"{self._name} gave no answer within {self._seconds:g} s, or waited in vain"
@@ -349,7 +337,7 @@ class ObjectTarget:
                     f"{self._name} raised {quote_error(error)}.",
                     "Call it by hand; ?input=KEY names the key where it takes a dict.",
                 ) from None
-        return _without_secrets(self._read(value))
+        return _without_secrets(answer)
 
     async def close(self) -> None:
         """Nothing to release; the object is its owner's."""
@@ -359,18 +347,6 @@ class ObjectTarget:
         bound = functools.partial(call.function, call.wrap(prompt), **call.extra)
         value = bound() if call.is_async else await in_thread(_in_thread, bound)
         return await value if inspect.isawaitable(value) else value
-
-    def _as_target_error(self, error: RagwitnessError) -> TargetError:
-        """An error that the system raised on purpose, as one of a target."""
-        if isinstance(error, TargetError):
-            return error
-        return TargetResponseError(f"{self._name}: {error.message}", error.hint)
-
-    def _read(self, value: object) -> Answer:
-        try:
-            return read_reply(value)
-        except TargetError as error:
-            raise type(error)(f"{self._name}: {error.message}", error.hint) from None
 
 
 def wrap(

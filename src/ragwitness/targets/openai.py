@@ -7,15 +7,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 import httpx2
 
 from ragwitness.core.errors import CapabilityError, InputError, TargetResponseError
-from ragwitness.core.types import Answer, Capability, Message, Query, Role, TokenLogprob
+from ragwitness.core.types import Answer, Capability, Message, Query, Role
+from ragwitness.targets.connection import url_of
 from ragwitness.targets.failures import Key, find_key
 from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
 from ragwitness.targets.wire import (
+    JsonObject,
+    Tokens,
     drop_after,
     drop_before,
     read_chat,
@@ -28,7 +31,7 @@ from ragwitness.targets.wire import (
 
 def chat_payload(
     model: str, messages: Sequence[Message], query: Query, stop: Sequence[str]
-) -> dict[str, object]:
+) -> JsonObject:
     """Return the body for ``/chat/completions``.
 
     Args:
@@ -37,34 +40,23 @@ def chat_payload(
         query: How it is to be answered; its prompt is not looked at.
         stop: Strings that end the answer.
     """
-    payload: dict[str, object] = {
-        "model": model,
-        "messages": [{"role": str(turn.role), "content": turn.content} for turn in messages],
-        "max_tokens": query.max_tokens,
-        "temperature": query.temperature,
-    }
-    if query.top_logprobs:
-        payload |= {"logprobs": True, "top_logprobs": query.top_logprobs}
-    if stop:
-        payload["stop"] = list(stop)
-    return _seeded(payload, query)
+    turns = [{"role": str(turn.role), "content": turn.content} for turn in messages]
+    top = {"logprobs": True, "top_logprobs": query.top_logprobs} if query.top_logprobs else {}
+    return _payload(model, query, {"messages": turns}, top | ({"stop": list(stop)} if stop else {}))
 
 
-def completion_payload(model: str, query: Query) -> dict[str, object]:
+def completion_payload(model: str, query: Query) -> JsonObject:
     """Return the body for ``/completions``: the prompt as it is, without a conversation."""
-    payload: dict[str, object] = {
-        "model": model,
-        "prompt": query.prompt,
-        "max_tokens": query.max_tokens,
-        "temperature": query.temperature,
-    }
-    if query.top_logprobs:
-        payload["logprobs"] = query.top_logprobs
-    return _seeded(payload, query)
+    top = {"logprobs": query.top_logprobs} if query.top_logprobs else {}
+    return _payload(model, query, {"prompt": query.prompt}, top)
 
 
-def _seeded(payload: dict[str, object], query: Query) -> dict[str, object]:
-    return payload if query.seed is None else payload | {"seed": query.seed}
+def _payload(
+    model: str, query: Query, asked: Mapping[str, object], further: Mapping[str, object]
+) -> JsonObject:
+    limits = {"max_tokens": query.max_tokens, "temperature": query.temperature}
+    seed = {} if query.seed is None else {"seed": query.seed}
+    return {"model": model, **asked, **limits, **further, **seed}
 
 
 # Dialects: deviations of an endpoint from the protocol, learned from its refusals.
@@ -83,19 +75,19 @@ class _Dialect:
 
     field: str
     signs: str
-    rewrite: Callable[[dict[str, Any]], dict[str, Any]]
+    rewrite: Callable[[JsonObject], JsonObject]
     remark: str
 
 
-def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _without(name: str) -> Callable[[JsonObject], JsonObject]:
     return lambda sent: {field: value for field, value in sent.items() if field != name}
 
 
-def _limit_renamed(sent: dict[str, Any]) -> dict[str, Any]:
+def _limit_renamed(sent: JsonObject) -> JsonObject:
     return _without("max_tokens")(sent) | {"max_completion_tokens": sent["max_tokens"]}
 
 
-def _logprobs_switched(sent: dict[str, Any]) -> dict[str, Any]:
+def _logprobs_switched(sent: JsonObject) -> JsonObject:
     return sent if sent["logprobs"] is True else sent | {
         "logprobs": True, "top_logprobs": sent["logprobs"]
     }  # fmt: skip
@@ -172,17 +164,10 @@ def parse_endpoint(spec: str) -> Endpoint:
     """
     # 1. The URL must be usable, and hold no secret.
     url, _, model = spec.strip().partition("#")
-    try:
-        split = urlsplit(url)
-        usable = split.scheme in ("http", "https") and bool(split.hostname)
-        _ = split.port  # raises where it is not a number
-        httpx2.URL(url)
-    except (ValueError, httpx2.InvalidURL):
-        usable = False
-    if not usable:
+    if (parsed := url_of(url)) is None:
         raise InputError("The target's URL cannot be read.", _FORM)
-    pairs = parse_qsl(split.query, keep_blank_values=True)
-    if split.username or split.password or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
+    pairs = parse_qsl(parsed.query.decode(), keep_blank_values=True)
+    if parsed.userinfo or any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
         # The URL is not quoted: it may hold a secret.
         raise InputError(
             "The target's URL holds a user name, a password or a key.",
@@ -300,14 +285,14 @@ class OpenAITarget:
         payload = chat_payload(self.model, messages, query, stop)
         return read_chat(await self._post("/chat/completions", payload))
 
-    async def listed(self) -> dict[str, Any]:
+    async def listed(self) -> JsonObject:
         """Return the entry of this model in the endpoint's list; empty where it is not listed.
 
         Raises:
             TargetUnreachableError: No connection or no complete reply after all retries.
             TargetResponseError: The endpoint gives no list.
         """
-        body: Any = await self._client.get(f"/models{self._endpoint.query}")
+        body: Any = await self._client.send("GET", f"/models{self._endpoint.query}")
         read_models(body)
         entries = (entry for entry in body["data"] if isinstance(entry, dict))
         return next((entry for entry in entries if entry.get("id") == self.model), {})
@@ -323,7 +308,7 @@ class OpenAITarget:
         payload = completion_payload(self.model, query)
         return read_completion(await self._post("/completions", payload))
 
-    async def echo(self, text: str, top: int = 5) -> tuple[TokenLogprob, ...]:
+    async def echo(self, text: str, top: int = 5) -> Tokens:
         """Score a text's own tokens through ``/completions``.
 
         Args:
@@ -354,11 +339,11 @@ class OpenAITarget:
         return tokens
 
     async def _post(
-        self, path: str, payload: dict[str, object], cookies: httpx2.Cookies | None = None
+        self, path: str, payload: JsonObject, cookies: httpx2.Cookies | None = None
     ) -> object:
         """Send a payload in the endpoint's dialect, which its refusals teach."""
 
-        def rewritten() -> dict[str, object]:
+        def rewritten() -> JsonObject:
             request = payload
             for row in _DIALECTS:
                 if row in self._learned and row.field in request:
@@ -414,7 +399,7 @@ class OpenAITarget:
 async def _only_model(client: JsonClient, endpoint: Endpoint) -> str:
     url = endpoint.url + endpoint.query
     try:
-        models = read_models(await client.get(f"/models{endpoint.query}"))
+        models = read_models(await client.send("GET", f"/models{endpoint.query}"))
     except TargetResponseError as error:
         raise TargetResponseError(error.message, f"{error.hint} {_FORM}") from None
     if len(models) == 1:

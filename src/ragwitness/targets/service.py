@@ -11,20 +11,28 @@ from jsonpath import JSONPath
 
 from ragwitness.core.errors import RagwitnessError, TargetResponseError
 from ragwitness.core.quotes import hide, hide_in
-from ragwitness.core.types import Answer, Capability, Query, TokenLogprob
+from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.targets.failures import Failures, Key
 from ragwitness.targets.service_config import (
     ENV,
     BallotConfig,
     ServiceConfig,
     ServiceStep,
+    Values,
     fill,
     fill_text,
     load_service,
     places,
 )
 from ragwitness.targets.transport import Address, Clock, JsonClient, TransportOptions
-from ragwitness.targets.wire import Events, content_text, join_texts, read_logprobs, show_channels
+from ragwitness.targets.wire import (
+    Events,
+    Tokens,
+    content_text,
+    join_texts,
+    read_logprobs,
+    show_channels,
+)
 
 
 class _ServiceFailures(Failures):
@@ -77,9 +85,7 @@ class VoteBox:
         failures = _ServiceFailures(step, _variables_of(step, config.environment))
         self._client = JsonClient(step.origin, Key(), options, failures=failures)
 
-    async def vote(
-        self, values: Mapping[str, object], vote: str, cookies: httpx2.Cookies | None = None
-    ) -> bool:
+    async def vote(self, values: Values, vote: str, cookies: httpx2.Cookies | None = None) -> bool:
         """Vote; False where the reply says that the vote was not taken.
 
         Args:
@@ -140,9 +146,9 @@ class ServiceTarget:
         """Those for which the description has a path."""
         reading = self._service.reading
         claimed = {Capability.TEXT}
-        if reading.contexts is not None:
+        if "contexts" in reading:
             claimed.add(Capability.CONTEXTS)
-        if reading.logprobs is not None:
+        if "logprobs" in reading:
             claimed.add(Capability.TOP_LOGPROBS)
         return frozenset(claimed)
 
@@ -165,9 +171,7 @@ class ServiceTarget:
             secrets = [value for value in session.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
-    async def converse(
-        self, values: Mapping[str, object], cookies: httpx2.Cookies | None = None
-    ) -> SessionReply:
+    async def converse(self, values: Values, cookies: httpx2.Cookies | None = None) -> SessionReply:
         """Send the requests of one session about a document.
 
         Args:
@@ -184,11 +188,12 @@ class ServiceTarget:
         reading = self._service.reading
         names = {k: str(v) for k, v in session.items()}
         # The service may repeat question and document, which shows whether it rewrote them.
-        texts = [
-            None if path is None else next(iter(_texts(self._values(path, body, session))), "")
-            for path in (reading.question, reading.document)
-        ]
-        return SessionReply(self._read(body, session).text, names, *texts)
+        repeated = {
+            name: next(iter(_texts(self._values(reading[name], body, session))), "")
+            for name in ("question", "document")
+            if name in reading
+        }
+        return SessionReply(self._read(body, session).text, names, **repeated)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -199,7 +204,7 @@ class ServiceTarget:
         self,
         query: Query,
         kept: dict[str, object],
-        turn: Mapping[str, object] | None = None,
+        turn: Values | None = None,
         cookies: httpx2.Cookies | None = None,
     ) -> object:
         fields: dict[str, object] = {
@@ -220,46 +225,46 @@ class ServiceTarget:
                 kept[name] = _value_at(where, body, step, f"keep.{name}")
         return body
 
-    def _secrets(self, kept: Mapping[str, object]) -> tuple[str, ...]:
+    def _secrets(self, kept: Values) -> tuple[str, ...]:
         """Return the keys of a session, and the kept values that went into its headers."""
         used = {name for step in self._service.steps for name in places(dict(step.headers))}
         tokens = (str(value) for name, value in kept.items() if name in used)
         return (*tokens, *self._clients[-1].failures.secrets)
 
-    def _values(self, path: JSONPath, body: object, kept: Mapping[str, object]) -> list[object]:
+    def _values(self, path: JSONPath, body: object, kept: Values) -> list[object]:
         """All values at a path, without the secrets that opened the session: answers are stored.
 
         In a stream they come from one event after the other, and may spell a secret together.
         """
         return hide_in(_values_at(path, body), self._secrets(kept))  # type: ignore[return-value]  # as given
 
-    def _read(self, body: object, kept: Mapping[str, object]) -> Answer:
+    def _read(self, body: object, kept: Values) -> Answer:
         reading, step = self._service.reading, self._service.steps[-1]
-        values = _values_at(reading.text, body)
+        values = _values_at(reading["text"], body)
         text: object
         if not isinstance(body, Events):
-            text = _only(reading.text, values, body, step, "response.text")
+            text = _only(reading["text"], values, body, step, "response.text")
             # Some send a text in parts.
             text = (content_text(text) or text) if isinstance(text, list) else text
         elif values:
             pieces = (value for value in values if isinstance(value, str | list))
             text = join_texts([content_text(piece) or "" for piece in pieces])
         else:
-            raise _misread(step, f"response.text ({reading.text})", "nothing in its stream")
+            raise _misread(step, f"response.text ({reading['text']})", "nothing in its stream")
         if not isinstance(text, str):
             raise _misread(step, "response.text", f"a {type(text).__name__}, not a text")
         # Passages and log-probabilities, where the description has a path to them.
         contexts = None
-        if reading.contexts is not None:
-            contexts = tuple(_texts(self._values(reading.contexts, body, kept)))
+        if "contexts" in reading:
+            contexts = tuple(_texts(self._values(reading["contexts"], body, kept)))
             if isinstance(body, Events):  # some repeat them with every event
                 contexts = tuple(dict.fromkeys(contexts))
         text = hide(text, self._secrets(kept))
         answer = Answer(text, tokens=self._tokens(body, kept), contexts=contexts)
         return show_channels(answer, hide_in([body], self._secrets(kept)))
 
-    def _tokens(self, body: object, kept: Mapping[str, object]) -> tuple[TokenLogprob, ...] | None:
-        path = self._service.reading.logprobs
+    def _tokens(self, body: object, kept: Values) -> Tokens | None:
+        path = self._service.reading.get("logprobs")
         if path is None:
             return None
         entries = self._values(path, body, kept)
@@ -281,7 +286,7 @@ async def open_service(address: Address) -> ServiceTarget:
 async def _request(
     step: ServiceStep,
     client: JsonClient,
-    values: Mapping[str, object],
+    values: Values,
     cookies: httpx2.Cookies | None,
 ) -> object:
     """Fill in one request, send it, and return the reply."""
@@ -297,7 +302,7 @@ def _variables_of(step: ServiceStep, environment: Mapping[str, str]) -> dict[str
     return {name: value for name, value in environment.items() if name in names}
 
 
-def _header(step: ServiceStep, text: str, values: Mapping[str, object]) -> str:
+def _header(step: ServiceStep, text: str, values: Values) -> str:
     filled = fill_text(text, values)
     if not (filled.isascii() and filled.isprintable()):
         raise _misread(step, "headers", "characters that no header can carry")
@@ -337,11 +342,8 @@ def _only(
 
 def _texts(values: list[object]) -> list[str]:
     """Texts among what a path found, those in lists included."""
-    texts: list[str] = []
-    for entry in values:
-        inner = entry if isinstance(entry, list) else [entry]
-        texts += [text for text in inner if isinstance(text, str)]
-    return texts
+    lists = (entry if isinstance(entry, list) else [entry] for entry in values)
+    return [text for entries in lists for text in entries if isinstance(text, str)]
 
 
 def _misread(step: ServiceStep, field: str, what: str) -> TargetResponseError:

@@ -10,15 +10,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-import httpx2
 from jsonpath import JSONPath, JSONPathEnvironment
 from jsonpath.exceptions import JSONPathError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.core.errors import InputError
+from ragwitness.targets.connection import url_of
 
 # The TOML file that describes a service, as its tables.
 
@@ -105,6 +104,9 @@ def read_tables(path: str, form: type[_TableT]) -> _TableT:
 # Values are put into the strings of a parsed structure, never into its source text. They are not
 # parsed again, so a prompt full of quotes and braces stays a prompt.
 
+Values: TypeAlias = Mapping[str, object]
+"""Values of places, by their names."""
+
 ENV = "env:"
 """Begins the name of a place that an environment variable fills."""
 
@@ -120,7 +122,7 @@ def places(value: object) -> Iterator[str]:
             yield from places(entry)
 
 
-def fill(value: object, values: Mapping[str, object]) -> object:
+def fill(value: object, values: Values) -> object:
     """Return a JSON value with its places filled; a string that is one place takes the type.
 
     Raises:
@@ -138,7 +140,7 @@ def fill(value: object, values: Mapping[str, object]) -> object:
     return value
 
 
-def fill_text(text: str, values: Mapping[str, object], escape: Callable[[str], str] = str) -> str:
+def fill_text(text: str, values: Values, escape: Callable[[str], str] = str) -> str:
     """Return a text with its places filled.
 
     Args:
@@ -197,25 +199,6 @@ class ServiceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyPaths:
-    """Where in the last reply things are.
-
-    Attributes:
-        text: The answer.
-        contexts: Retrieved passages.
-        logprobs: Log-probabilities in a shape of the OpenAI protocol.
-        question: The question as the service kept it, to see that it was not rewritten.
-        document: The document likewise.
-    """
-
-    text: JSONPath
-    contexts: JSONPath | None = None
-    logprobs: JSONPath | None = None
-    question: JSONPath | None = None
-    document: JSONPath | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class BallotConfig:
     """How a vote is given.
 
@@ -227,7 +210,7 @@ class BallotConfig:
     """
 
     step: ServiceStep
-    words: Mapping[str, object]
+    words: Values
     accepted: JSONPath | None
     environment: Mapping[str, str]
 
@@ -239,14 +222,14 @@ class ServiceConfig:
     Attributes:
         digest: Of the description; keys are not part of it.
         steps: In order; the last one's reply is the answer.
-        reading: How it is read.
+        reading: Where in the last reply the text is, and what else ``[response]`` names.
         environment: Values of the variables it names, by place.
         ballot: How votes are given; None where there is no ``[vote]``, or prompts alone are sent.
     """
 
     digest: str
     steps: tuple[ServiceStep, ...]
-    reading: ReplyPaths
+    reading: Mapping[str, JSONPath]
     environment: Mapping[str, str]
     ballot: BallotConfig | None = None
 
@@ -293,15 +276,11 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
         fillable |= set(step.keep)
         steps.append(step)
     used = [name for step in steps for name in places([step.path, step.body])]
-    if turns and "prompt" not in used and not {"document", "question"} <= set(used):
-        raise InputError(
-            f"{path}: no request holds {{document}} and {{question}}.",
-            "Write them where they belong, or {prompt} for both in one text.",
-        )
-    if not turns and "prompt" not in used:
-        raise InputError(
-            f"{path}: no request holds {{prompt}}.", "Write {prompt} where the question belongs."
-        )
+    apart = turns and {"document", "question"} <= set(used)
+    if "prompt" not in used and not apart:
+        texts = "{document} and {question}" if turns else "{prompt}"
+        hint = "Write {prompt} where the text to be answered belongs."
+        raise InputError(f"{path}: no request holds {texts}.", hint)
     if config.request.keep and config.vote is None:
         raise InputError(f"{path}: request keeps a value, but nothing follows it.")
     # The description identifies the target; keys are in the environment, not in the description.
@@ -314,12 +293,8 @@ def load_service(path: str, *, turns: bool = False) -> ServiceConfig:
     }
     ballot = None
     if turns and config.vote is not None:
-        ballot = _ballot(
-            config.vote,
-            path,
-            {"id", *(name for request_step in steps for name in request_step.keep)},
-        )
-    return ServiceConfig(digest, tuple(steps), ReplyPaths(**reading), _variables(steps), ballot)
+        ballot = _ballot(config.vote, path, {"id", *fillable.difference(_QUERY)})
+    return ServiceConfig(digest, tuple(steps), reading, _variables(steps), ballot)
 
 
 def _step(request: _RequestFields, where: str) -> ServiceStep:
@@ -356,16 +331,10 @@ def _address(url: str, where: str) -> tuple[str, str]:
     Raises:
         InputError: It is not an http(s) URL, its host is not fixed, or it holds a password.
     """
-    try:
-        split = urlsplit(url)
-        origin = f"{split.scheme}://{split.netloc}"
-        httpx2.URL(origin)
-        usable = split.scheme in ("http", "https") and bool(split.hostname)
-        _ = split.port  # raises where it is not a number
-    except (ValueError, httpx2.InvalidURL):
-        usable = False
+    match = re.match("https?://[^/?#]+", url, re.IGNORECASE)
+    origin = match[0] if match else ""
     # The URL is not quoted: it may hold a secret.
-    if not usable or "{" in split.netloc or "@" in split.netloc or split.fragment:
+    if url_of(origin) is None or re.search("[{@]", origin) or "#" in url:
         raise InputError(
             f"{where}: the url cannot be used.",
             "Write http(s)://host:port/path with a fixed host, no user name and no fragment.",

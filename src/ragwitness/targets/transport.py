@@ -100,7 +100,6 @@ class TransportOptions:
             to ``https://api.openai.com`` and no key to any other host: the audited system may
             be the adversary.
         headers: Further headers, each as ``HEADER=VARIABLE``; the values stay in the environment.
-        verify: Whether TLS certificates are checked.
         largest_body: Bytes of a reply that are read at most.
         setback: Told of every request that brought no answer, before it is repeated; what it
             raises ends the attempts.
@@ -115,7 +114,6 @@ class TransportOptions:
     concurrency: int = 4
     key_env: str | None = None
     headers: tuple[str, ...] = ()
-    verify: bool = True
     largest_body: int = 20 * 2**20
     setback: Callable[[Setback], None] | None = None
 
@@ -270,14 +268,10 @@ class JsonClient:
                 options.read_timeout, connect=options.connect_timeout, pool=None
             ),
             limits=httpx2.Limits(max_connections=options.concurrency),
-            verify=certificates(url, verify=options.verify),
+            verify=certificates(url),
             proxy=proxy and proxy[1],
             trust_env=False,
         )
-
-    async def get(self, path: str) -> object:
-        """Fetch ``path``; see :meth:`send`."""
-        return await self.send("GET", path)
 
     async def post(self, path: str, payload: Mapping[str, object]) -> object:
         """Send a payload; see :meth:`send`."""

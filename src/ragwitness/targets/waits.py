@@ -9,19 +9,26 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 _UNIT = r"(ms|milli\w*|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
-_PART = re.compile(rf"(\d+(?:\.\d+)?)\s*{_UNIT}", re.IGNORECASE | re.ASCII)
-_SPAN = rf"(?:\d+(?:\.\d+)?\s*{_UNIT}[\s,]*(?:and\s+)?)+"
+_AMOUNT = rf"(\d+(?:\.\d+)?\s*|\b(?:an?|one)\s+)(?:more\s+)?{_UNIT}"
+_PART = re.compile(_AMOUNT, re.IGNORECASE | re.ASCII)
+_SPAN = rf"(?:{_AMOUNT}[\s,]*(?:and\s+)?)+"
 _SECONDS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
 
 # In a body: words such as "try again in 20s", Google's RetryInfo, and fields with a number.
 _WORDS = re.compile(
-    rf"\b(?:try again|retry|wait|reset)[^\d.]{{0,40}}?(?P<span>{_SPAN})", re.I | re.A
+    r"\b(?:try again|retry|wait|reset|available in|back.?off|cool.?down)"
+    rf"[^\d.]{{0,40}}?(?P<span>{_SPAN})",
+    re.I | re.A,
 )
 _FIELD = re.compile(
-    r'"(?:retry_?(?:after|delay|in)|estimated_time)(?P<unit>_?ms|_?milli\w*)?\w*"\s*:\s*'
+    r'"(?:(?:retry|reset)_?(?:after|delay|in)|estimated_time|wait(?:_?time)?|cool_?down)'
+    r'(?P<unit>_?ms|_?milli\w*)?\w*"\s*:\s*'
     r'(?:\{\s*"seconds"\s*:\s*)?"?(?P<number>\d+(?:\.\d+)?)["\s,}]',
     re.IGNORECASE | re.ASCII,
 )
+
+# The draft's one header: limit=100, remaining=0, reset=14 or "default";r=0;t=14.
+_LIMIT = re.compile(r"\b(?:remaining|r)=(?P<left>\d+).*\b(?:reset|t)=(?P<wait>\d+)", re.ASCII)
 
 _LATEST_SPAN = 1e9  # larger numbers are seconds since the epoch; above a thousandfold, milliseconds
 
@@ -35,14 +42,13 @@ def requested_wait(headers: Mapping[str, str], body: bytes, now: float) -> float
         now: Seconds since the epoch.
 
     Returns:
-        The first of: ``retry-after-ms``, ``Retry-After``, a field or words of the body, and the
-        reset of a limit of which nothing remains. None where there is none.
+        The first of: a header such as ``retry-after-ms`` or ``Retry-After``, the finest first; a
+        field or words of the body; the reset of a limit of which nothing remains. None where there
+        is none.
     """
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-        if (wait := seconds_until(f"{headers.get(name, '').strip()}ms", now)) is not None:
-            return wait
-    wait = seconds_until(headers.get("retry-after"), now)
-    hints = (wait, _in_body(body), _reset(headers, now))
+    named = sorted((name for name in headers if "retry-after" in name.lower()), key=len)
+    texts = [headers[name] + "ms" * name.lower().endswith("-ms") for name in reversed(named)]
+    hints = (*(seconds_until(text, now) for text in texts), _in_body(body), _reset(headers, now))
     return next((hint for hint in hints if hint is not None), None)
 
 
@@ -54,7 +60,7 @@ def seconds_until(text: str | None, now: float) -> float | None:
             RFC 3339, or the end in seconds or milliseconds since the epoch.
         now: Seconds since the epoch.
     """
-    text = (text or "").strip()
+    text = (text or "").strip("\"' ").removeprefix("in ")
     if re.fullmatch(r"\d+(\.\d*)?|\.\d+", text, re.ASCII):
         number = float(text)
         if number < _LATEST_SPAN:
@@ -69,9 +75,10 @@ def seconds_until(text: str | None, now: float) -> float | None:
 
 
 def _length(span: str) -> float:
-    amounts = ((float(number), unit.lower()) for number, unit in _PART.findall(span))
+    amounts = ((number.strip(), unit.lower()) for number, unit in _PART.findall(span))
     return sum(
-        number * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS.get(unit[0], 1.0))
+        float(number if number[0].isdigit() else 1)
+        * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS.get(unit[0], 1.0))
         for number, unit in amounts
     )
 
@@ -91,4 +98,6 @@ def _reset(headers: Mapping[str, str], now: float) -> float | None:
         if "ratelimit" in limit and "reset" in limit:
             remaining = seconds_until(headers.get(name.replace("reset", "remaining")), now)
             waits += [None if remaining else seconds_until(value, now)]
+        elif limit.endswith("ratelimit") and (match := _LIMIT.search(value)):
+            waits += [None if int(match["left"]) else float(match["wait"])]
     return max((wait for wait in waits if wait is not None), default=None)

@@ -7,14 +7,18 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import httpx2
 
 from ragwitness.core.errors import TargetResponseError
 from ragwitness.core.types import Answer, TokenLogprob
+
+JsonObject: TypeAlias = dict[str, Any]
+Tokens: TypeAlias = tuple[TokenLogprob, ...]
 
 # Stands for a piece of a character that a single token cannot spell.
 _REPLACEMENT = "\ufffd"
@@ -96,41 +100,41 @@ def read_completion(body: object) -> Answer:
     return _answer(body, choice, text, read_logprobs(choice.get("logprobs")))
 
 
-def join_chunks(events: Sequence[object]) -> dict[str, Any]:
+def join_chunks(events: Sequence[object]) -> JsonObject:
     """Join the chunks of a stream into the body that comes without one.
 
     Raises:
         TargetResponseError: They are no chunks of an answer.
     """
-    body: dict[str, Any] = {}
-    choices: list[dict[str, Any]] = []
+    body: JsonObject = {}
+    choices: list[JsonObject] = []
     for event in events:
         if not isinstance(event, dict):
             _malformed("an event of its stream is not an object")
         # Of fields that every chunk repeats, such as the model's name, the last value counts.
         body |= {name: value for name, value in event.items() if value is not None}
-        chunks = event.get("choices")
-        rows = chunks if isinstance(chunks, list) else []
-        choices += [chunk for chunk in rows if isinstance(chunk, dict)][:1]
+        choices += _choices(event)
     ends = [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
-    # Some send the whole message last.
-    pieces = [
-        choice | {"message": choice.get("delta") or choice.get("message")} for choice in choices
-    ]
+    # Some send the whole message behind its pieces.
+    messages = [choice for choice in choices if choice.get("message") and not choice.get("delta")]
+    if not messages or any(choice.get("delta") for choice in choices):
+        deltas = [choice | {"message": choice.get("delta") or {}} for choice in choices]
+        choices = messages[-1:] or deltas
     return body | {
-        "choices": [(_joined(pieces) or {}) | {"finish_reason": ends[-1] if ends else None}]
+        "choices": [(_joined(choices) or {}) | {"finish_reason": ends[-1] if ends else None}]
     }
 
 
 def _joined(pieces: Sequence[Any]) -> Any:
     """Join a field's pieces: texts and lists go on, objects by field; else the last one counts."""
     pieces = [piece for piece in pieces if piece is not None]
-    if pieces and all(isinstance(piece, dict) for piece in pieces):
+    kinds = {type(piece) for piece in pieces}
+    if kinds == {dict}:
         names = dict.fromkeys(name for piece in pieces for name in piece)
         return {name: _joined([piece.get(name) for piece in pieces]) for name in names}
-    if pieces and all(isinstance(piece, list) for piece in pieces):
+    if kinds == {list}:
         return [entry for piece in pieces for entry in piece]
-    if pieces and all(isinstance(piece, str | list) for piece in pieces):
+    if kinds and kinds <= {str, list}:
         return join_texts([content_text(piece) or "" for piece in pieces])
     return pieces[-1] if pieces else None
 
@@ -144,14 +148,17 @@ def join_texts(pieces: Sequence[str]) -> str:
     pieces = [piece for piece in pieces if piece]
     *before, last = pieces or [""]
     repeated = len(last) > 7 and last == "".join(before)
-    # Two short pieces may begin alike by chance.
+    # Two short pieces may begin alike by chance. A text may be begun anew, and then grow again.
     if len(before) > 1 or len("".join(before)) > 2:
-        grown = all(after.startswith(piece) for piece, after in pairwise(pieces))
-        repeated = repeated or (grown and len(last) > min(len(pieces[0]), 7))
-    return last if repeated else "".join(pieces)
+        grown = sum(after.startswith(piece) for piece, after in pairwise(pieces))
+        enough = min(len(pieces[0]), 7) if grown == len(before) else 7
+        repeated = repeated or (grown > 0.5 * len(before) and len(last) > enough)
+    text = last if repeated else "".join(pieces)
+    # The halves of a character beyond the first plane may come in two events.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def read_logprobs(entry: object) -> tuple[TokenLogprob, ...] | None:
+def read_logprobs(entry: object) -> Tokens | None:
     """Read log-probabilities in either shape of the protocol, wherever they stand.
 
     Args:
@@ -184,7 +191,7 @@ def read_models(body: object) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
+def drop_before(tokens: Sequence[TokenLogprob], text: str) -> Tokens:
     """Return the tokens of an echoed text, without start tokens before it.
 
     Empty where they are not the text's: an endpoint may ignore ``echo``.
@@ -201,7 +208,7 @@ def drop_before(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob
     )
 
 
-def drop_after(tokens: Sequence[TokenLogprob], text: str) -> tuple[TokenLogprob, ...]:
+def drop_after(tokens: Sequence[TokenLogprob], text: str) -> Tokens:
     """Return the tokens of an echoed text without what was written after it, at most one token."""
     # Parts of characters spell more than the text: its length says nothing of its end.
     if any(_REPLACEMENT in token.token for token in tokens) and _REPLACEMENT not in text:
@@ -217,25 +224,18 @@ def _malformed(what: str) -> NoReturn:
     )
 
 
-def _first_choice(body: object) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        _malformed("it is not an object")
-    choices = body.get("choices")
-    if not isinstance(choices, list):
-        _malformed("there are no choices")
-    if not choices:
+def _first_choice(body: object) -> JsonObject:
+    if choices := _choices(body):
+        return choices[0]
+    if isinstance(body, dict) and body.get("choices") == []:
         raise TargetResponseError(
             "The target generated nothing: the list of choices is empty.",
             "The target's own log may say why.",
         )
-    if not isinstance(choices[0], dict):
-        _malformed("the first choice is not an object")
-    return choices[0]
+    _malformed("there are no choices")
 
 
-def _answer(
-    body: object, choice: dict[str, Any], text: str, tokens: tuple[TokenLogprob, ...] | None
-) -> Answer:
+def _answer(body: object, choice: JsonObject, text: str, tokens: Tokens | None) -> Answer:
     usage = body.get("usage") if isinstance(body, dict) else None
     counts = usage if isinstance(usage, dict) else {}
     finish = choice.get("finish_reason")
@@ -265,7 +265,7 @@ def content_text(content: object) -> str | None:
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
-def _is_thought(piece: dict[str, Any]) -> bool:
+def _is_thought(piece: JsonObject) -> bool:
     return bool(re.search("think|thought|reason|summary", str(piece.get("type"))))
 
 
@@ -275,7 +275,7 @@ def _count(value: object) -> int | None:
     return int(digits) if re.fullmatch("[0-9]{1,9}", digits) else None
 
 
-def _chat_tokens(entries: Sequence[object]) -> tuple[TokenLogprob, ...]:
+def _chat_tokens(entries: Sequence[object]) -> Tokens:
     if not all(isinstance(e, dict) and isinstance(e.get("token"), str) for e in entries):
         _malformed("an entry of logprobs has no token")
     rows = [entry for entry in entries if isinstance(entry, dict)]
@@ -285,7 +285,7 @@ def _chat_tokens(entries: Sequence[object]) -> tuple[TokenLogprob, ...]:
     )
 
 
-def _spell(rows: Sequence[dict[str, Any]]) -> list[str]:
+def _spell(rows: Sequence[JsonObject]) -> list[str]:
     """Text of each token, so that they join to the answer.
 
     A character split between tokens shows as replacement characters; their bytes, read on
@@ -333,7 +333,7 @@ def _alternatives(entries: object) -> tuple[tuple[str, float], ...]:
     return _ranked(pairs)
 
 
-def _alone(row: dict[str, Any]) -> str:
+def _alone(row: JsonObject) -> str:
     """Text of one alternative; its bytes know more where its text is broken."""
     token: str = row["token"]
     data = _bytes(row.get("bytes")) if _REPLACEMENT in token else None
@@ -370,7 +370,7 @@ def _logprob(value: object) -> float:
     return min(number, 0.0) if number <= _ROUNDING else math.nan
 
 
-def _completion_tokens(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...] | None:
+def _completion_tokens(logprobs: JsonObject) -> Tokens | None:
     tokens, values = logprobs.get("tokens"), logprobs.get("token_logprobs")
     if tokens is None or values is None:
         return None
@@ -396,11 +396,12 @@ def _listed(top: object) -> tuple[tuple[str, float], ...]:
 
 STREAM = "text/event-stream"
 
-STREAM_END = re.compile(rb"(?:^|[\r\n])data:[ \t]*\[DONE\]")
+STREAM_END = re.compile(rb"(?i)(?:^|[\r\n])data:[ \t]*\"?\[DONE\]")
 """The last event of the OpenAI protocol; JSON has no line breaks within its strings."""
 
 _FIELD = re.compile(r"\s*(?:data|event|id|retry)?:")  # a line of server-sent events
-_BETWEEN = re.compile(r"[\s\x1e]*")  # what separates JSON values: RFC 7464 has a sign of its own
+# Separates JSON values (RFC 7464 begins each with a sign), or ends a stream.
+_BETWEEN = re.compile(r'[\s\x1e]*(?:"?(?P<end>\[done\])"?\s*)?', re.IGNORECASE)
 
 # Fields by which a stream says whether it ended, names of its last event, and ends that break off.
 _ENDS = frozenset(
@@ -474,8 +475,23 @@ def read_body(content_type: str, body: bytes) -> Any:
             content = json.loads(text)
         except ValueError:
             content = _events(text) if STREAM in kind or _FIELD.match(text) else _lines(text)
+    # Further choices are answers of their own.
+    replies = content if isinstance(content, Events) else [content]
+    least = min((_index(choice) for reply in replies for choice in _choices(reply)), default=0)
+    for reply in replies:
+        if choices := _choices(reply):
+            reply["choices"] = [choice for choice in choices if _index(choice) == least]
     error = error_in(content)
     return {"error": error} if error else content
+
+
+def _choices(reply: object) -> list[JsonObject]:
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    return [entry for entry in choices or () if isinstance(entry, dict)]
+
+
+def _index(choice: JsonObject) -> int:
+    return index if isinstance(index := choice.get("index"), int) else 0
 
 
 def _text(content_type: str, body: bytes) -> str:
@@ -489,13 +505,14 @@ def _text(content_type: str, body: bytes) -> str:
 
 def _lines(text: str) -> Events:
     """Read JSON values one after the other, as a rule a line each."""
-    events, decoder = Events(), json.JSONDecoder()
-    at = _BETWEEN.match(text).end()  # type: ignore[union-attr]  # matches any text
-    while at < len(text) or not events:
+    events, decoder, at = Events(), json.JSONDecoder(), 0
+    while True:
+        between: Any = _BETWEEN.match(text, at)
+        events.ended |= between["end"] is not None
+        if (at := between.end()) == len(text) and (events or events.ended):
+            return events
         event, at = decoder.raw_decode(text, at)
         events.append(event)
-        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # likewise
-    return events
 
 
 def _events(text: str) -> Events:
@@ -507,15 +524,17 @@ def _events(text: str) -> Events:
     )
     events = Events()
     for event in httpx2.EventSource(reply, max_event_size=None):
-        events.ended |= event.data.strip() == "[DONE]" or bool(_LAST.search(event.event))
-        if event.data.strip() in ("", "[DONE]"):
+        events.ended |= bool(_LAST.search(event.event))
+        if not event.data.strip():
             continue
-        try:
-            content = json.loads(event.data)
-        except (ValueError, RecursionError):
-            content = event.data
-        named = event.event == "error" and error_in(content) is None
-        events.append({"error": content} if named else content)
+        # Some leave out the empty lines between events.
+        contents = Events([event.data])
+        with suppress(ValueError, RecursionError):
+            contents = _lines(event.data)
+        events.ended |= contents.ended
+        for content in contents:
+            named = event.event == "error" and error_in(content) is None
+            events.append({"error": content} if named else content)
     return events
 
 
@@ -525,8 +544,9 @@ def error_in(content: object) -> Any:
         return next(filter(None, map(error_in, content)), None)
     if not isinstance(content, dict):
         return None
-    if content.get("error"):
-        return content["error"]
+    errors = content.get("errors")
+    if error := content.get("error") or (isinstance(errors, list) and errors and errors[0]):
+        return error
     if "error" in (content.get(name) for name in ("type", "event", "object", "status")):
         return content
     ended = content.get("finish_reason")

@@ -161,25 +161,26 @@ def _contents(
     errors = "surrogateescape" if encoding.startswith("utf-8") else "strict"
     sniffed = "jsonl" if start == "{" and suffix not in PROSE else "text"
     kind = TABLES.get(suffix, sniffed)
-    # A line of a table may end as on an old Macintosh.
-    newline = "" if kind == "csv" else "\n"
-    with io.TextIOWrapper(stream, encoding, errors, newline=newline) as text:
-        if kind == "text":
-            yield from _prose(text, place, identity, how)
-            return
-        lines = _lines(text)
-        rows = (read_jsonl if kind == "jsonl" else read_csv)(lines, how.fields)
-        for number, row in rows:
-            if in_folder and isinstance(row, Document):  # two tables may use the same ids
-                row = replace(row, id=f"{identity}:{row.id}")
-            yield place, number, row
+    # A line may end as on an old Macintosh.
+    with io.TextIOWrapper(stream, encoding, errors, newline="") as text:
+        try:
+            if kind == "text":
+                yield from _prose(text, place, identity, how)
+                return
+            read = read_jsonl if kind == "jsonl" else read_csv
+            for number, row in read(_lines(text), how.fields):
+                if in_folder and isinstance(row, Document):  # two tables may use the same ids
+                    row = replace(row, id=f"{identity}:{row.id}")
+                yield place, number, row
+        except UnicodeDecodeError:
+            raise not_in(encoding) from None
 
 
 def _lines(text: TextIO) -> Iterator[Line]:
     """Yield numbered lines."""
     number, line = 0, ""
     # ``readline`` is bounded, so a line without end never fills the memory
-    while piece := _piece(text, _MAX_CHARACTERS + 1):
+    while piece := text.readline(_MAX_CHARACTERS + 1):
         line = (line + piece)[: _MAX_CHARACTERS + 1]
         if piece.endswith(("\n", "\r")):
             number += 1
@@ -189,18 +190,11 @@ def _lines(text: TextIO) -> Iterator[Line]:
         yield number + 1, line if len(line) <= _MAX_CHARACTERS else None
 
 
-def _piece(text: TextIO, size: int, *, whole: bool = False) -> str:
-    try:
-        return text.read(size) if whole else text.readline(size)
-    except UnicodeDecodeError:
-        raise not_in(text.encoding) from None
-
-
 def _prose(text: TextIO, place: str, identity: str, how: _Reading) -> Iterator[Row]:
     if how.split:
         for start, block in _paragraphs(_lines(text)):
             yield place, start, Document(f"{identity}:{start}", block) if block else _TOO_LARGE
-    elif len(content := _piece(text, _MAX_CHARACTERS + 1, whole=True)) > _MAX_CHARACTERS:
+    elif len(content := text.read(_MAX_CHARACTERS + 1)) > _MAX_CHARACTERS:
         yield place, 0, _TOO_LARGE + "; split it into paragraphs (--paragraphs)"
     else:
         yield place, 0, Document(identity, content.strip())
@@ -208,18 +202,15 @@ def _prose(text: TextIO, place: str, identity: str, how: _Reading) -> Iterator[R
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Yield first line and text of each block; an empty text where it is over the limit."""
-    # The empty line at the end closes the last block.
-    block: list[str] = []
-    start, size = 1, 0
-    for number, line in itertools.chain(lines, [(0, "")]):
-        if line is None or line.strip():
-            start = start if size else number
-            size += _MAX_CHARACTERS + 1 if line is None else len(line)
-            block = block if size <= _MAX_CHARACTERS else []
-            block.append(line or "")
-        elif size:
-            yield start, "".join(block).strip() if size <= _MAX_CHARACTERS else ""
-            block, size = [], 0
+    for blank, group in itertools.groupby(lines, _is_blank):
+        if not blank:
+            numbers, texts = zip(*group, strict=True)
+            over = None in texts or sum(map(len, texts)) > _MAX_CHARACTERS
+            yield numbers[0], "" if over else "".join(texts).strip()
+
+
+def _is_blank(line: Line) -> bool:
+    return line[1] is not None and not line[1].strip()
 
 
 # A mistyped path must not become the document that is audited.
@@ -469,13 +460,17 @@ def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
     """
     # 1. The first line: delimiter and columns.
     rows = iter(lines)
-    header = next(rows)[1] or ""
-    offset = 0
+    offset, header = next(rows)
     # Excel's own line names the delimiter; else it is the one that gives a column of texts.
-    if given := re.fullmatch(r"\ufeff?sep=(.)\s*", header, re.IGNORECASE):
-        header, offset = next(rows, (0, ""))[1] or "", 1
+    if given := re.fullmatch(r'\ufeff?"?sep=(.)"?\s*', header or "", re.IGNORECASE):
+        offset, header = next(rows, (2, ""))
+    header = header or ""
     delimiters = given[1] if given else _DELIMITERS
-    delimiter = max(delimiters, key=lambda mark: _fit(header, mark, fields))
+    names = set(_text_fields(fields))
+    by_fit = (
+        (len(names & {*(cells := _cells(header, mark))}), len(cells), mark) for mark in delimiters
+    )
+    *_, delimiter = max(by_fit, key=lambda fit: fit[:2])
     columns = _columns(header, delimiter, fields)
     # The text may be cut at a delimiter: no cell with content may follow it without a name.
     last = max(number for number, column in enumerate(columns, 1) if column)
@@ -493,9 +488,9 @@ def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
             yield raw[-1]
 
     # 3. Row by row, each with the number of its first line.
-    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True, skipinitialspace=True)
     while True:
-        number, over = reader.line_num + 2 + offset, False
+        number, over = reader.line_num + 1 + offset, False
         raw.clear()
         try:
             cells = next(reader)
@@ -510,7 +505,7 @@ def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
             # Some programs write \\" for a quotation mark within a cell.
             cells = _escaped(raw, delimiter) if any('\\"' in part for part in raw) else []
             if len(cells) != len(columns):
-                yield number, f"invalid CSV ({error}), up to line {reader.line_num + 1 + offset}"
+                yield number, f"invalid CSV ({error}), up to line {reader.line_num + offset}"
                 continue
         # In a row too long or too short this may be the rest of a text without quotation marks.
         rest = cells[last if len(cells) >= last else text + 1 :]
@@ -538,24 +533,18 @@ def _escaped(lines: list[str], delimiter: str) -> list[str]:
 _DELIMITERS = ",;\t|"
 
 
-def _fit(header: str, delimiter: str, fields: Fields) -> tuple[int, int]:
-    """How many of the wanted columns a delimiter gives, and how many columns in all."""
-    try:
-        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
-    except (csv.Error, StopIteration):
-        return 0, 0
-    return len(set(_text_fields(fields)) & set(columns)), len(columns)
+def _cells(header: str, delimiter: str) -> list[str]:
+    """The names in a line; none where it cannot be read."""
+    with suppress(csv.Error, StopIteration):
+        names = next(csv.reader([header], delimiter=delimiter, skipinitialspace=True))
+        usual = ("id", "member", *_TEXT_FIELDS)
+        return [low if (low := name.strip().lower()) in usual else name.strip() for name in names]
+    return []
 
 
 def _columns(header: str, delimiter: str, fields: Fields) -> list[str]:
     """Return the names in the first line of a table."""
-    try:
-        columns = [column.strip() for column in next(csv.reader([header], delimiter=delimiter))]
-    except csv.Error as error:
-        raise UnreadableError(
-            f"has names of columns that cannot be read ({error})",
-            "Save it as CSV again, with usual ends of lines.",
-        ) from None
+    columns = _cells(header, delimiter)
     names = _text_fields(fields)
     if fields.group and fields.group not in columns:
         raise UnreadableError(f"has no column {fields.group!r}", "Correct --group-field.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import logging
+import math
 import posixpath
 import re
 import zlib
@@ -69,9 +70,8 @@ def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int)
         page, note = decoded(data, encoding or _declared(data))
         return Extract(_visible(_page(page), _HTML), note)
     # Formats by their first bytes: readable ones, then those that are named and refused.
-    for magic, read in _READERS.items():
-        if head.startswith(magic):
-            return read(stream, most)
+    if reader := _reader(head, suffix):
+        return reader(stream, most)
     for magic, (kind, hint) in _REFUSED.items():
         if head.startswith(magic):
             raise UnreadableError(f"is {kind}", hint)
@@ -83,7 +83,13 @@ def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int)
 def is_plain(stream: BinaryIO, suffix: str) -> bool:
     """Whether a file is in none of the formats that a parser reads."""
     head = _head(stream)
-    return not (_is_html(head, suffix) or head.startswith(tuple(_READERS)))
+    return not (_is_html(head, suffix) or _reader(head, suffix))
+
+
+def _reader(head: bytes, suffix: str) -> Callable[[BinaryIO, int], Extract] | None:
+    if suffix == ".pdf" and b"%PDF-" in head:  # some have other bytes in front
+        return _pdf
+    return next((reader for magic, reader in _READERS.items() if head.startswith(magic)), None)
 
 
 def _head(stream: BinaryIO) -> bytes:
@@ -106,9 +112,10 @@ def _declared(data: bytes) -> str | None:
     """The encoding that a page declares, as browsers read its name (WHATWG, section 4.2)."""
     import webencodings
 
-    match = _CHARSET.search(data[:4096])
+    match = _CHARSET.search(re.sub(rb"(?s)<!--.*?(?:-->|\Z)", b"", data[:65536]))
     encoding = match and webencodings.lookup((match[1] or match[2]).decode("ascii", "replace"))
-    return encoding.codec_info.name if encoding and encoding.name != "utf-8" else None
+    # A page whose bytes can be searched for this is in no encoding of two bytes a letter.
+    return encoding.codec_info.name if encoding and "utf-" not in encoding.name else None
 
 
 def _whole(stream: BinaryIO) -> bytes:
@@ -122,12 +129,13 @@ def _whole(stream: BinaryIO) -> bytes:
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _LEGACY = (
     "cp1252 gb18030 big5 shift_jis euc_jp euc_kr cp1251 koi8_r cp1250 cp1253 cp1254 cp1255 cp1256"
-    " mac_roman"
+    " mac_roman cp874 iso8859_2 iso8859_5 iso8859_6 iso8859_7 cp850 cp852 cp866 mac_cyrillic"
 ).split()
 
 
@@ -153,7 +161,7 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)
         if not binary:
-            return "utf-8", ""
+            return "iso2022_jp" if b"\x1b$" in sample else "utf-8", ""
     except UnicodeDecodeError as error:
         # One letter that breaks off is where a file was cut, and not another encoding.
         if whole and error.end == len(sample) and error.reason == "unexpected end of data":
@@ -174,15 +182,11 @@ def encoding_of(sample: bytes, given: str | None, *, whole: bool = False) -> tup
     matches = from_bytes(sample[start : start + 100_000], cp_isolation=list(_LEGACY))
     # Several may fit alike and give other letters: to choose one would be to invent a text.
     best = matches.best()
-    rivals = (
-        []
-        if best is None
-        else [
-            match
-            for match in matches
-            if match.chaos <= best.chaos and match.coherence > best.coherence - _MARGIN
-        ]
-    )
+    rivals = [
+        match
+        for match in matches
+        if best and match.chaos <= best.chaos and match.coherence > best.coherence - _MARGIN
+    ]
     names = [next(n for n in _LEGACY if n in match.could_be_from_charset) for match in rivals]
     if len({str(match) for match in rivals}) != 1:
         raise UnreadableError(
@@ -243,7 +247,7 @@ _WORD = _Form(
     {"p": _PARAGRAPH, "tab": "\t", "br": "\n", "cr": "\n", "nobreakhyphen": "-"},
     # Text boxes and moved text occur twice in the XML (DrawingML and legacy VML); the properties of
     # a paragraph hold tabs too.
-    frozenset({"fallback", "movefrom", "rt", "ppr"}),
+    frozenset({"movefrom", "rt", "ppr"}),
     frozenset({"t"}),
 )
 _OPEN = _Form(
@@ -258,6 +262,10 @@ _OPEN = _Form(
 _NAMED = re.compile(r"&([A-Za-z]\w{1,31};)")
 _XML = frozenset({"amp;", "lt;", "gt;", "quot;", "apos;"})
 _EMPTY = re.compile(r"<((?!(?:area|base|br|col|embed|hr|img|input|link|meta|wbr)\b)\w+)([^<>]*)/>")
+
+
+# Left open, these hide all that follows.
+_SWALLOWING = {"<!--": "-->", "<script>": "</script", "<style>": "</style"}
 
 
 def _parser(kind: Callable[..., Any], **options: Any) -> Any:
@@ -301,9 +309,10 @@ def _page(markup: str) -> Any:
         with suppress(ValueError):
             return _xml(markup)
         markup = _EMPTY.sub(r"<\1\2></\1>", markup)
-    for tag in ("script", "style"):
-        if markup.lower().rfind(f"<{tag}") > markup.lower().rfind(f"</{tag}"):
-            raise UnreadableError(f"is cut short: <{tag}> is never closed", _WHOLE_COPY)
+    small = markup.lower()
+    for opens, closes in _SWALLOWING.items():
+        if small.rfind(opens.rstrip(">")) > small.rfind(closes):
+            raise UnreadableError(f"is cut short: {opens} is never closed", _WHOLE_COPY)
     parser = _parser(etree.HTMLParser)
     try:
         page = etree.fromstring(markup.encode("utf-8", "surrogatepass"), parser)
@@ -355,12 +364,18 @@ def _visible(root: Any, form: _Form) -> str:
 
 
 def _unseen(node: Any) -> bool:
+    if _name(node) == "fallback":  # a program shows a choice before it that has text
+        return any(
+            "".join(choice.itertext()).strip() for choice in node.itersiblings(preceding=True)
+        )
     style = "".join((node.get("style") or "").split()).lower() if _name(node) else ""
-    return "display:none" in style or (bool(_name(node)) and node.get("hidden") is not None)
+    styled = "display:none" in style or "visibility:hidden" in style
+    return styled or (bool(_name(node)) and node.get("hidden") is not None)
 
 
 # Word, OpenDocument and EPUB: markup in a ZIP archive.
 
+_CONTAINER = "meta-inf/container.xml"
 _NOTES = re.compile(r"(?:.*/)?(?:endnotes|footnotes)\d*\.xml", re.IGNORECASE)
 _NO_TEXTS = {
     "xl/workbook.xml": ("an Excel workbook", "Save the sheet with the texts as CSV."),
@@ -393,7 +408,7 @@ def _of_archive(archive: ZipFile) -> Extract:
     form, hint = next((_NO_TEXTS[name] for name in (main, *names) if name in _NO_TEXTS), ("", ""))
     if kind.startswith("application/vnd.oasis.opendocument.text"):
         return _joined(_unpacked(archive, [names["content.xml"]]), _OPEN)
-    if "meta-inf/container.xml" in names and not kind.startswith("application/vnd.oasis"):
+    if _CONTAINER in names and not kind.startswith("application/vnd.oasis"):
         chapters, missing = _chapters(archive, names)
         book = _joined(_unpacked(archive, chapters), _HTML)
         note = f"read without {missing} of its {len(chapters) + missing} chapters, which it lacks"
@@ -424,14 +439,19 @@ def _chapters(archive: ZipFile, names: Mapping[str, str]) -> tuple[list[str], in
         return elements
 
     # 1. The package, and the file of each item.
-    package = parse("META-INF/container.xml")["rootfile"][0].get("full-path") or ""
-    book = parse(package)
-    hrefs = {item.get("id"): item.get("href") or "" for item in book["item"]}
+    packages = [node.get("full-path") or "" for node in parse(_CONTAINER).get("rootfile", ())]
+    package = next((path for path in packages if path.lower() in names), "")
+    book = parse(package) if package else {}
+    hrefs = {item.get("id"): item.get("href") or "" for item in book.get("item", ())}
     home = posixpath.dirname(package)
     # 2. The spine: the order of reading. Readers leave out a chapter that is not there.
-    files = [unquote(hrefs.get(item.get("idref"), "")) for item in book["itemref"]]
-    paths = [posixpath.normpath(posixpath.join(home, file)).lower() for file in files]
-    chapters = [names[path] for path in paths if path in names]
+    paths = [
+        posixpath.normpath(posixpath.join(home, unquote(href.partition("#")[0]))).lower()
+        for item in book.get("itemref", ())
+        for href in [hrefs.get(item.get("idref"), "")]
+    ]
+    files = {unquote(name): names[name] for name in names}
+    chapters = [files[path] for path in paths if path in files]
     if not chapters:
         raise UnreadableError("has none of the chapters that it lists", _WHOLE_COPY)
     # 3. A locked chapter would be read as noise.
@@ -452,8 +472,7 @@ def _unpacked(archive: ZipFile, names: Iterable[str]) -> Iterator[str]:
             data = member.read(room + 1)
         if (room := room - len(data)) < 0:
             raise UnreadableError(f"unpacks to {_TOO_MUCH}", _SPLIT)
-        mark = next((name for sign, name in _MARKS.items() if data.startswith(sign)), "utf-8")
-        yield data.decode(mark)
+        yield decoded(data, _declared(data))[0]
 
 
 def _joined(pages: Iterable[str], form: _Form) -> Extract:
@@ -468,8 +487,8 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
     from pypdf import PdfReader
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its repairs need no remark
-    stream.seek(max(0, stream.seek(0, 2) - _PDF_END))
-    if b"%%EOF" not in stream.read():
+    stream.seek(max(0, stream.seek(0, 2) - 32 * _PDF_END))
+    if b"%%EOF" not in stream.read().rstrip(b"\0 \t\r\n")[-_PDF_END:]:
         raise UnreadableError("is cut short: the end of the PDF is missing", _WHOLE_COPY)
     # A limit of characters bounds the work on a long book.
     unmapped, columns, letters = 0, 0, 0
@@ -525,22 +544,26 @@ def _pdf(stream: BinaryIO, most: int) -> Extract:
     return Extract(_PARAGRAPH.join(filter(None, pages)), note)
 
 
-_NUMBERED = re.compile(r"/(?:[A-Za-z]{0,2}|cid|glyph|index|uni)\d+")
+_NUMBERED = re.compile(r"/(?:[A-Za-z]{0,2}|cid|glyph|index)\d+")
 
 
 def _unmapped(font: Mapping[str, Any]) -> bool:
     """Whether nothing tells the letters of a font's numbers (PDF 32000-1, section 9.10.2)."""
-    if "/ToUnicode" in font:
+    from pypdf._codecs import adobe_glyphs
+
+    table, encoding = font.get("/ToUnicode"), font.get("/Encoding")
+    if isinstance(table, str) or (table is not None and b"beginbf" in table.get_data()):
         return False
-    encoding = font.get("/Encoding")
     if font.get("/Subtype") == "/Type0":
-        return encoding in ("/Identity-H", "/Identity-V")
+        return not isinstance(encoding, str) or encoding.startswith("/Identity")
     differences = encoding.get("/Differences", ()) if isinstance(encoding, Mapping) else ()
     names = [name for name in differences if isinstance(name, str)]
-    return bool(names) and all(_NUMBERED.fullmatch(name) for name in names)
+    named = ({*adobe_glyphs} & {*names}) - {*filter(_NUMBERED.fullmatch, names)}
+    return bool(names) and not named and not any(name.startswith("/uni") for name in names)
 
 
 _LEAST_ROWS, _ALIGNED, _APART = 6, 0.6, 36.0  # rows, their share, and points between two texts
+_ONE_ROW = 4.0  # points between the bases of texts that are read as one line
 
 
 def _places_to(starts: list[tuple[float, float]]) -> Callable[..., None]:
@@ -556,9 +579,9 @@ def _places_to(starts: list[tuple[float, float]]) -> Callable[..., None]:
 def _in_columns(starts: list[tuple[float, float]]) -> bool:
     """Whether most lines are drawn with a further piece at one and the same place to the right."""
     rows: list[list[float]] = []
-    last = None
+    last = -math.inf
     for x, y in starts:
-        if y != last or (rows and x <= rows[-1][-1]):
+        if abs(y - last) > _ONE_ROW or x <= rows[-1][-1]:
             rows.append([])
         rows[-1].append(x)
         last = y

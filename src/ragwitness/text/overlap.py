@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import regex as re
 from numpy.typing import NDArray
 
 from ragwitness.core.types import Document
-from ragwitness.text.words import WORD_RUN, canonical_text, content_tokens, dense_tokens
+from ragwitness.text import words as tokens_of
 
 # Texts as arrays of token numbers, so that whole corpora are compared at once.
 
@@ -40,22 +39,22 @@ class Tokenized:
         starts: Where each text begins, and the end, shape (texts + 1,).
     """
 
-    ids: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    ids: Tokens
+    starts: Ints
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, index: int) -> Tokens:
         """The token numbers of one text."""
         return self.ids[self.starts[index] : self.starts[index + 1]]
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Tokens of every text, shape (texts,)."""
         return np.diff(self.starts)
 
-    def owners(self) -> NDArray[np.int32]:
+    def owners(self) -> Tokens:
         """The text that each token belongs to, shape (n,)."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.sizes)
 
@@ -65,38 +64,23 @@ class Vocabulary:
 
     Args:
         split: Cuts a text into tokens; by default words, and units of unspaced scripts.
-        normalise: Applied once to every different token, such as a stemmer; None leaves it.
     """
 
-    def __init__(
-        self,
-        split: Callable[[str], list[str]] = dense_tokens,
-        normalise: Callable[[str], str] | None = None,
-    ) -> None:
+    def __init__(self, split: Callable[[str], list[str]] = tokens_of.plain_tokens) -> None:
         self._split = split
-        self._normalise = normalise
         self._numbers: dict[str, int] = {}
-        self._size = 0
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._numbers)
 
     def tokenize(self, texts: Iterable[str]) -> Tokenized:
         """Return the texts as token numbers; new tokens get new numbers."""
         ids, starts = array("i"), array("q", [0])
         for text in texts:
             for token in self._split(text):
-                if token not in self._numbers:
-                    self._add(token)
-                ids.append(self._numbers[token])
+                ids.append(self._numbers.setdefault(token, len(self._numbers)))
             starts.append(len(ids))
         return Tokenized(np.array(ids, np.int32), np.array(starts, np.int64))
-
-    def _add(self, token: str) -> None:
-        """Number a token; those of one normal form share a number."""
-        plain = token if self._normalise is None else self._normalise(token)
-        self._size += plain not in self._numbers
-        self._numbers[token] = self._numbers.setdefault(plain, self._size - 1)
 
 
 # Runs of tokens that texts share word for word.
@@ -199,8 +183,11 @@ class RunOwners:
 
 def without_words(text: str, left_out: Flags) -> str:
     """Return a text without the marked words of :func:`word_tokens`; marks have shape (words,)."""
-    marks = iter(left_out.tolist())
-    return WORD_RUN.sub(lambda word: "" if next(marks) else word.group(), text)
+    pieces, end = list[str](), 0
+    for word in compress(tokens_of.word_spans(text), left_out):
+        pieces.append(text[end : word.start])
+        end = word.end
+    return "".join((*pieces, text[end:]))
 
 
 def phrases_of(texts: Tokenized, n: int, least: int = 1) -> Hashes:
@@ -366,8 +353,6 @@ def _occurrences(texts: Tokenized) -> Ints:
 
 # Copies of a document: texts that a reader would call the same.
 
-# Invisible marks; joiners and variation selectors are none of them, they make other letters.
-_UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202c\u2060\u2066-\u2069\ufeff]")
 _TYPED = str.maketrans("\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb", "'''" + '"' * 5)
 _DASH = re.compile("[\u2010-\u2015\u2212]")
 # Punctuation between words; beside figures and signs every mark may make another text.
@@ -388,7 +373,7 @@ def same_text(document: Document) -> bytes:
 
 @functools.lru_cache(4096)  # each document is compared in several places
 def _digest(text: str) -> bytes:
-    plain = _DASH.sub("-", _UNSEEN.sub("", unicodedata.normalize("NFC", text)))
+    plain = _DASH.sub("-", tokens_of.as_read(text))
     read = _BORDER.sub("", " ".join(plain.translate(_TYPED).lower().split())) or text
     return hashlib.blake2b(read.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -414,14 +399,14 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     For the owner alone, before a synthesis: no output contains these matches.
     """
     # Compare what a reader sees, whatever is between letters and words.
-    public = list(map(canonical_text, public))
-    records = list(dict.fromkeys(map(canonical_text, records)))
-    content = Vocabulary(content_tokens)
-    vocabulary = Vocabulary(lambda text: WORD_RUN.findall(text.casefold()))
+    public = list(map(tokens_of.canonical_text, public))
+    records = list(dict.fromkeys(map(tokens_of.canonical_text, records)))
+    content = Vocabulary(tokens_of.content_tokens)
+    vocabulary = Vocabulary(tokens_of.plain_tokens)
     private, published = vocabulary.tokenize(records), vocabulary.tokenize(public)
     index, content_index = SubsequenceIndex(private), SubsequenceIndex(content.tokenize(records))
     # A text of few words is like many others by chance: there only the same words count.
-    same = {" ".join(WORD_RUN.findall(text.casefold())) for text in records}
+    same = {" ".join(tokens_of.plain_tokens(text)) for text in records}
     # A part of a record, or several records: long runs of records make up most of the text.
     recovered = shared_runs(private, published, _RUN).recovered
     partial = recovered >= NEAR * np.maximum(published.sizes, _RUN)
@@ -437,7 +422,7 @@ def overlapping(public: Sequence[str], records: Sequence[str]) -> list[int]:
     return [
         number
         for number, text in enumerate(public)
-        if " ".join(WORD_RUN.findall(text.casefold())) in same
+        if " ".join(tokens_of.plain_tokens(text)) in same
         or partial[number]
         or holds_record(text)
         or (len(published[number]) >= _LONG and any(index.above_f1(published[number], NEAR)))

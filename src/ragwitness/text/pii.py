@@ -19,8 +19,8 @@ import regex as re
 
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.core.quotes import quote_error
-from ragwitness.text.secrets import CONTACTS, Secret
-from ragwitness.text.words import letters_of, split_words
+from ragwitness.text.secrets import CONTACTS, LATIN, Secret
+from ragwitness.text.words import LETTER, letters_of, split_words
 
 _SURE = 0.4  # of Presidio's scores: a telephone number has this, a bare run of digits less
 _FORMS = tuple(zip(("EMAIL", "PHONE", "URL"), CONTACTS, strict=True))
@@ -93,7 +93,7 @@ def _finder(kind: str) -> PiiFinder:
     if kind in ("auto", "contacts"):
         return _Contacts()
     if kind == "none":
-        return _Nothing()
+        return _Several([])
     library, _, model = kind.partition(":")
     if library in _MODELS and model:
         return _Named(kind, model, _MODELS[library])
@@ -120,14 +120,6 @@ def personal_of(records: Iterable[tuple[str, str]], finder: PiiFinder) -> list[S
         }
         secrets += [Secret(text, kind, name) for text, kind in sorted(details)]
     return secrets
-
-
-class _Nothing:
-    name = "nobody (not looked for)"
-    misses = "everything"
-
-    def find(self, text: str) -> list[Personal]:  # noqa: ARG002
-        return []
 
 
 class _Contacts:
@@ -158,12 +150,16 @@ class _Presidio:
     def find(self, text: str) -> list[Personal]:
         details = [
             Personal(match.start, match.end, _short(match.entity_type))
-            for match in _engine().analyze(text, language="en", score_threshold=_SURE)
+            for match in _engine().analyze(
+                _SEAM.sub(" ", text), language="en", score_threshold=_SURE
+            )
             if match.entity_type != "URL" or not _prose(text, match.start, match.end)
         ]
         return _apart([*details, *self._contacts.find(text)])
 
 
+# Its expressions look for ends of words, and see none where letters of another script join.
+_SEAM = re.compile(rf"[[{LETTER}]--{LATIN}](?={LATIN})|(?<={LATIN})[[{LETTER}]--{LATIN}]", re.V1)
 _SITE = re.compile(r"[\w-]+(\.[\w-]+)*\.(com|org|net|edu|gov|info|io|biz|uk|eu|de|fr|in|ca|au)")
 _PLATES = ("TrLicensePlateRecognizer", "NgVehicleRegistrationRecognizer")
 
@@ -309,9 +305,9 @@ class _Several:
 
     def __init__(self, finders: list[PiiFinder]) -> None:
         self._finders = finders
-        self.name = " and ".join(finder.name for finder in finders)
+        self.name = " and ".join(finder.name for finder in finders) or "nobody (not looked for)"
         misses = "; ".join(finder.misses for finder in finders)
-        self.misses = f"what each of them misses alone: {misses}"
+        self.misses = f"what each of them misses alone: {misses}" if finders else "everything"
 
     def find(self, text: str) -> list[Personal]:
         return _apart(detail for finder in self._finders for detail in finder.find(text))

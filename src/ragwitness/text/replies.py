@@ -22,6 +22,7 @@ import regex as re
 from ragwitness.text.words import (
     SENTENCE_END,
     STOP_WORDS,
+    Pattern,
     all_letters,
     core,
     expression,
@@ -77,17 +78,17 @@ class Tongue:
     name: str
     yes: tuple[str, ...]
     no: tuple[str, ...]
-    opening: re.Pattern[str]
-    single: re.Pattern[str]
-    both: re.Pattern[str]
-    verdict: re.Pattern[str]
-    speaker: re.Pattern[str]
-    source: re.Pattern[str]
-    subject: re.Pattern[str]
-    holds: re.Pattern[str]
-    negation: re.Pattern[str]
-    denied: re.Pattern[str]
-    bare: re.Pattern[str]
+    opening: Pattern
+    single: Pattern
+    both: Pattern
+    verdict: Pattern
+    speaker: Pattern
+    source: Pattern
+    subject: Pattern
+    holds: Pattern
+    negation: Pattern
+    denied: Pattern
+    bare: Pattern
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Self:
@@ -98,13 +99,16 @@ class Tongue:
         content = f"{holds}|{source}"
         follows = _FOLLOWS.format(pointer=pointer, source=source)
 
-        def words(text: str) -> re.Pattern[str]:
+        def words(text: str) -> Pattern:
             return re.compile(rf"{edge}(?:{text}){edge}", re.IGNORECASE)
+
+        def spelled(text: str) -> tuple[str, ...]:
+            return tuple(word for word in text.split("|") if all_letters(word) and len(word) > 1)
 
         return cls(
             name=row["name"],
-            yes=tuple(word for word in yes.split("|") if all_letters(word) and len(word) > 1),
-            no=tuple(word for word in no.split("|") if all_letters(word) and len(word) > 1),
+            yes=spelled(yes),
+            no=spelled(no),
             opening=re.compile(
                 rf"[\W_]*(?:({yes})|((?:{no})(?!\.?\s?\d)|(?:{yes}) not))(?!-\w){follows}",
                 re.IGNORECASE,
@@ -251,7 +255,7 @@ def declines(text: str) -> bool:
 
 
 @cache
-def _refusal() -> re.Pattern[str]:
+def _refusal() -> Pattern:
     table = read_table("replies.toml")
     return expression(f"(?is){table['refusal']['opens']}", table)
 
@@ -270,7 +274,7 @@ _MOST = 15  # words before an answer
 
 
 @cache
-def _preambles() -> dict[str, re.Pattern[str]]:
+def _preambles() -> dict[str, Pattern]:
     row = read_table("replies.toml")["preamble"]
     return {name: re.compile(f"(?:{words})", re.IGNORECASE) for name, words in row.items()}
 
@@ -408,10 +412,6 @@ def _markdown(text: str, _question: str) -> _Spans:
     return [*boxed, *around, *(m.span() for rx in (_ESCAPE, _EMPHASIS) for m in rx.finditer(text))]
 
 
-def _fence(text: str, _question: str) -> _Spans:
-    return [fence.span() for fence in _FENCE.finditer(text)]
-
-
 def _json(text: str, _question: str) -> _Spans:
     """An object of which one field is the answer; masks are fields with numbers."""
     opening = re.match(r"\s*\{", text)
@@ -454,10 +454,6 @@ def _signs(text: str, _question: str) -> _Spans:
     return [(0, signs.end())] if signs else []
 
 
-def _preamble(text: str, _question: str) -> _Spans:
-    return [(0, preamble(text))]
-
-
 def _echo(text: str, question: str) -> _Spans:
     words = split_words(text)
     count, _ = echo(question, [word.text for word in words]) if question else (0, 0)
@@ -465,13 +461,13 @@ def _echo(text: str, question: str) -> _Spans:
 
 
 _RULES: dict[str, Callable[[str, str], _Spans]] = {
-    "fence": _fence,
+    "fence": lambda text, _: [fence.span() for fence in _FENCE.finditer(text)],
     "markdown": _markdown,
     "json": _json,
     "item": _item,
     "signs": _signs,
     "quotation": _quotation,
-    "preamble": _preamble,
+    "preamble": lambda text, _: [(0, preamble(text))],
     "echo": _echo,
 }
 

@@ -33,6 +33,7 @@ from ragwitness.text.words import (
     STOP_WORDS,
     UNIT,
     UNSPACED,
+    Pattern,
     Span,
     canonical_places,
     canonical_text,
@@ -44,29 +45,29 @@ from ragwitness.text.words import (
 
 # An address is of one script: letters of another beside it belong to the sentence around it. Where
 # words are parted by spaces, an address of their own script takes all of a word.
-_LATIN = r"[\p{Latin}[\p{M}&&\p{Script=Inherited}]\p{N}_]"
+LATIN = r"[\p{Latin}[\p{M}&&\p{Script=Inherited}]\p{N}_]"
 _NATIVE = rf"[[{LETTER}]--[\p{{Latin}}\p{{Hangul}}{UNSPACED}]]"
 _ALONE = r"[\p{Hangul}" + UNSPACED + "]"
-_PLACE = "|".join(f"(?:{letter}|-)+" for letter in (_LATIN, _NATIVE, _ALONE))  # of a domain
+_PLACE = "|".join(f"(?:{letter}|-)+" for letter in (LATIN, _NATIVE, _ALONE))  # of a domain
 _LOCAL = "|".join(
-    rf"(?<!{letter}[.+-]*){letter}(?:{letter}|[.+-])*+" for letter in (_LATIN, _NATIVE, _ALONE)
+    rf"(?<!{letter}[.+-]*){letter}(?:{letter}|[.+-])*+" for letter in (LATIN, _NATIVE, _ALONE)
 )
 _PARTS = r"[-.\s\u2010-\u2015]"
 _HOSTS = "|".join(read_table("spellings.toml")["words"]["hosts"].split())
 CONTACTS = tuple(
     script_pattern(source)
     for source in (
-        rf"(?:{_LOCAL})(?:[@\uff20](?:{_PLACE})(?:[.\uff0e](?:{_HOSTS}|(?:{_LATIN}|-)+|(?:{_NATIVE}|-)+))"
+        rf"(?:{_LOCAL})(?:[@\uff20](?:{_PLACE})(?:[.\uff0e](?:{_HOSTS}|(?:{LATIN}|-)+|(?:{_NATIVE}|-)+))"
         r"+|\s?[(\[{]\s?(?i:at)\s?[)\]}]"
         r"\s?[\w-]+(?:(?:\.|\s?[(\[{]?\b(?i:dot)\b[)\]}]?\s?)[^\W\d_][\w-]+)+"
         r"|(?i: (?:dot [\w+-]+ ){0,3}at (?!(?:an?|the|this|that|my|y?our|their|its|any|every)\b)"
         r"[\w-]+(?: dot [\w-]+){0,3}? dot (?:com|org|net|edu|gov|info|io|de|uk|fr)\b))",
         rf"(?<!\d)(?:\(\d{{3}}\){_PARTS}{{0,2}}\d{{3}}{_PARTS}?|\(?\d{{3}}\)?{_PARTS}\d{{3}}{_PARTS})"
-        rf"\d{{4}}(?!\d)|(?<![{_LATIN}+\uff0b])[+\uff0b](?!\d(?: \d){{6,8}}(?! ?\d))"
+        rf"\d{{4}}(?!\d)|(?<![{LATIN}+\uff0b])[+\uff0b](?!\d(?: \d){{6,8}}(?! ?\d))"
         r"[\p{Nd}--[0\uff10]]"
         r"(?:[ ().\-/\u00a0\u2010-\u2015]{0,2}\d){7,14}(?!\d)"
-        rf"|(?<![{_LATIN}.,+-])00(?:1\d{{10}}|[2-9]\d{{8,12}})(?!{_LATIN})",
-        rf"(?:https?://|www\.)(?:[!-~--[<>\"')]]|{_LATIN}|(?<!{_LATIN})(?!{_ALONE})[{LETTER}])+"
+        rf"|(?<![{LATIN}.,+-])00(?:1\d{{10}}|[2-9]\d{{8,12}})(?!{LATIN})",
+        rf"(?:https?://|www\.)(?:[!-~--[<>\"')]]|{LATIN}|(?<!{LATIN})(?!{_ALONE})[{LETTER}])+"
         r"(?<![.,;:!?])",
     )
 )
@@ -314,7 +315,7 @@ def _attached(word: str) -> Iterator[tuple[int, int]]:
 
 
 # The texts required before, at and behind a spelling, by its check.
-_CONTEXTS = defaultdict[str, list[list[re.Pattern[str]]]](list)
+_CONTEXTS = defaultdict[str, list[list[Pattern]]](list)
 for _row in TABLE["context"]:
     _parts = (_row.get(part, "") for part in ("before", "itself", "behind"))
     _CONTEXTS[_row["check"]].append([expression(part, TABLE) for part in _parts])
@@ -338,7 +339,7 @@ class Spelling:
     letters: str
     begins: frozenset[int]
     check: str = ""
-    number: re.Pattern[str] | None = None
+    number: Pattern | None = None
 
     def stands(self, row: Row, start: int) -> bool:
         """Say whether a row that holds these letters holds them as written words."""
@@ -369,7 +370,7 @@ class Spelling:
 _NUMBER = 7  # digits that hardly occur by chance, with any signs between them
 
 
-def _parted(row: Row, loose: bool) -> re.Pattern[str]:
+def _parted(row: Row, loose: bool) -> Pattern:
     """The ways to part a number: as listed, as thousands are, six digits in groups of a size."""
     if loose or len(row.letters) >= _NUMBER:
         return _PATTERNS["loose"]

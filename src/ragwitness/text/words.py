@@ -8,16 +8,19 @@ import tomllib
 import unicodedata
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib.resources import files
-from typing import Any, NamedTuple
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import regex
 
 from ragwitness.core.quotes import shown
+
+Pattern: TypeAlias = regex.Pattern[str]
 
 # Tables of words and rules: TOML files beside the code.
 
@@ -27,7 +30,7 @@ def read_table(name: str) -> dict[str, Any]:
     return tomllib.loads(files("ragwitness.text").joinpath(name).read_text(encoding="utf-8"))
 
 
-def expression(source: str, table: dict[str, Any]) -> regex.Pattern[str]:
+def expression(source: str, table: dict[str, Any]) -> Pattern:
     """Return a regular expression of a table, with its names in capitals replaced."""
     for name, value in table["expressions"].items():
         source = source.replace(name, value)
@@ -40,6 +43,8 @@ def expression(source: str, table: dict[str, Any]) -> regex.Pattern[str]:
 # words are written without spaces, each written unit stands alone: a sign with its marks, and the
 # vowels that are written in front of it or behind it. Such units need no dictionary, and a stretch
 # of text has the same ones in every context, so that an answer is read as its document is.
+# BudouX joins the units of Thai and Lao into words. Its model sees three characters on either side
+# of a place, and so parts a stretch alike in every context.
 
 LETTER = r"\p{L}\p{M}\p{N}_"
 """Letters, marks and figures, as a regular expression's set."""
@@ -53,7 +58,7 @@ SENTENCE_END = r"\p{STerm}"
 """Signs that end a sentence, as a regular expression's set."""
 
 
-def script_pattern(source: str, flags: int = 0) -> regex.Pattern[str]:
+def script_pattern(source: str, flags: int = 0) -> Pattern:
     """Return a regular expression that holds sets of Unicode properties."""
     return regex.compile(source, regex.V1 | flags)
 
@@ -64,29 +69,23 @@ UNIT = (
     r"(?:[\u0e30\u0e32\u0e45\u0eb0\u0eb2\p{M}]|[\u1000-\u1021](?=\u103a))*"
 )
 """One written unit of an unspaced script, as a regular expression."""
+_JOINED = r"(?P<joined>[[\p{Thai}\p{Lao}]&&[\p{L}\p{M}]]+)"  # units that make words together
+_UNIT = script_pattern(UNIT)
 _UNSPACED = script_pattern(UNSPACED)
 # Signs between units belong to the one before them; opening brackets and quotation marks do not.
 _WORD = script_pattern(
-    rf"[\p{{Ps}}\p{{Pi}}]*{UNIT}[\p{{P}}--[\p{{Ps}}\p{{Pi}}_]]*|[^{_SPACE}{UNSPACED}]+|[^{_SPACE}]"
+    rf"[\p{{Ps}}\p{{Pi}}]*(?:{_JOINED}|{UNIT})[\p{{P}}--[\p{{Ps}}\p{{Pi}}_]]*"
+    rf"|[^{_SPACE}{UNSPACED}]+|[^{_SPACE}]"
 )
-_DENSE = script_pattern(rf"{UNIT}|[[{LETTER}]--{UNSPACED}]+")
+_DENSE = script_pattern(rf"{_JOINED}|{UNIT}|[[{LETTER}]--{UNSPACED}]+")
 _CORE = script_pattern(rf"[{LETTER}](?:.*[{LETTER}])?", regex.DOTALL)
+_EXTENDED = script_pattern(rf"[[{LETTER}]--{UNSPACED}]{{2}}|[{LETTER}]\p{{M}}")
 _LETTERS = script_pattern(r"[\p{L}\p{M}\u200c\u200d]+")
-WORD_RUN = script_pattern(rf"[{LETTER}]+")
+_WORD_RUN = script_pattern(rf"[{LETTER}]+")
 _LETTER_RUN = script_pattern(rf"[[{LETTER}]--_]+")
 _TABLE = read_table("words.toml")
 STOP_WORDS = frozenset(_TABLE["function"].split())
 """Function words; too predictable to tell a member from a non-member."""
-
-
-def word_tokens(text: str) -> list[str]:
-    r"""Split as NLTK's ``RegexpTokenizer(r"\w+")``; vowel signs part no word."""
-    return WORD_RUN.findall(text)
-
-
-def plain_tokens(text: str) -> list[str]:
-    r"""Split into runs of ``\w`` without regard to case."""
-    return WORD_RUN.findall(text.casefold())
 
 
 class Word(NamedTuple):
@@ -99,7 +98,37 @@ class Word(NamedTuple):
 
 def split_words(text: str) -> list[Word]:
     """Split at white space; units of unspaced scripts stand alone, with the signs behind them."""
-    return [Word(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
+    return list(_words(_WORD, text))
+
+
+def _words(pattern: Pattern, text: str) -> Iterator[Word]:
+    """Yield the matches of a pattern, with joined units parted into words."""
+    for match in pattern.finditer(text):
+        start = match.start()
+        if match.lastgroup:
+            for cut in _cuts(match["joined"]):
+                end = match.start("joined") + cut
+                yield Word(text[start:end], start, end)
+                start = end
+        yield Word(text[start : match.end()], start, match.end())
+
+
+_LAO = {letter: letter - 0x80 for letter in range(0xE80, 0xF00)}  # in the order of Thai letters
+
+
+@lru_cache(4096)
+def _cuts(stretch: str) -> tuple[int, ...]:
+    """Return where words end within a stretch of Thai or Lao."""
+    ends = {*accumulate(map(len, _thai().parse(stretch.translate(_LAO))))}
+    units = {unit.end() for unit in _UNIT.finditer(stretch)}
+    return tuple(sorted(ends & units - {len(stretch)}))
+
+
+@cache
+def _thai() -> Any:
+    from budoux import load_default_thai_parser
+
+    return load_default_thai_parser()
 
 
 def spoken_words(text: str) -> list[Word]:
@@ -115,6 +144,11 @@ def letters_of(text: str) -> str:
 def is_unspaced(word: str) -> bool:
     """Whether a word is of a script that is written without spaces."""
     return _UNSPACED.search(word) is not None
+
+
+def extends(word: str, behind: str) -> bool:
+    """Whether the letters behind a word belong to it. Units of unspaced scripts end at once."""
+    return _EXTENDED.fullmatch(word[-1:] + behind[:1]) is not None
 
 
 def all_letters(word: str) -> bool:
@@ -151,25 +185,36 @@ def core(word: str) -> str:
     return match[0] if match else ""
 
 
-def dense_tokens(text: str) -> list[str]:
-    """Words without regard to case; each unit of an unspaced script alone."""
-    return _DENSE.findall(text.casefold())
+def word_spans(text: str) -> list[Word]:
+    """Return the runs of letters and figures; units of unspaced scripts stand alone."""
+    return list(_words(_DENSE, text))
+
+
+def word_tokens(text: str) -> list[str]:
+    r"""Split as NLTK's ``RegexpTokenizer(r"\w+")`` where spaces part words, else into units."""
+    return _WORD_RUN.findall(text) if text.isascii() else [word.text for word in word_spans(text)]
+
+
+def plain_tokens(text: str) -> list[str]:
+    """Words without regard to case."""
+    return word_tokens(text.casefold())
 
 
 def content_tokens(text: str) -> list[str]:
     """The same without function words."""
-    return [word for word in dense_tokens(text) if word not in STOP_WORDS]
+    return [word for word in plain_tokens(text) if word not in STOP_WORDS]
 
 
 def telling_tokens(text: str) -> list[str]:
     """The same with pairs of neighbours in unspaced scripts, whose characters tell little."""
     words = content_tokens(text)
-    if _UNSPACED.search(text):
-        wide = [_UNSPACED.match(word) is not None for word in words]
-        for n in range(len(words) - 1):
-            if wide[n] and wide[n + 1]:
-                words[n] += words[n + 1]
-    return words
+    if text.isascii():
+        return words
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return [
+        word + next_word * (is_unspaced(word) and is_unspaced(next_word))
+        for word, next_word in pairs
+    ]
 
 
 def passages(text: str, max_words: int, min_words: int) -> list[str]:

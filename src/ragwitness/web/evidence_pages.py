@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import regex as re
@@ -14,7 +14,7 @@ from ragwitness.membership.method_registry import AUDITS, AuditListing
 from ragwitness.membership.results.audit import AuditResult, how_often_wrong
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.response_store import StoredResponse
-from ragwitness.text.words import WORD_RUN, word_tokens
+from ragwitness.text.words import Word, word_spans
 
 _LONGEST = 20_000
 """Characters of a prompt or answer that are shown."""
@@ -149,18 +149,24 @@ def _marked(text: str, pattern: re.Pattern[str] | None, other: str) -> Markup:
 
 def _shared(text: str, other: str) -> list[tuple[int, int]]:
     """Return the places in a text of runs of words that another text holds too."""
-    other_words = [word.casefold() for word in word_tokens(other)]
-    runs = {tuple(other_words[at : at + _RUN]) for at in range(len(other_words) - _RUN + 1)}
-    words = [(match.group().casefold(), match.span()) for match in WORD_RUN.finditer(text)]
+    runs = {key for key, _ in _runs_of(other)}
     spans: list[tuple[int, int]] = []
-    for at in range(len(words) - _RUN + 1):
-        if tuple(word for word, _ in words[at : at + _RUN]) in runs:
-            start, end = words[at][1][0], words[at + _RUN - 1][1][1]
+    for key, words in _runs_of(text):
+        if key in runs:
+            start, end = words[0].start, words[-1].end
             # Runs that overlap are one.
             if spans and start <= spans[-1][1]:
                 start = spans.pop()[0]
             spans.append((start, end))
     return spans
+
+
+def _runs_of(text: str) -> Iterator[tuple[tuple[str, ...], list[Word]]]:
+    """Yield every run of words, without regard to case."""
+    words = word_spans(text)
+    for at in range(len(words) - _RUN + 1):
+        run = words[at : at + _RUN]
+        yield tuple(word.text.casefold() for word in run), run
 
 
 _MARK = Markup("<mark>{}</mark>")

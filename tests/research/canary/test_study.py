@@ -11,12 +11,14 @@ pytest.importorskip("transformers")
 
 from ragwitness.core.errors import InputError
 from research.canary import toy
+from research.canary.optimisation import Paused
 from research.canary.published import with_trigger
+from research.canary.sequences import batch
 from research.canary.study import (
-    ScaledReward,
     StudyConfig,
     policy_config,
     reproduce_study,
+    run_policy,
     stage,
 )
 
@@ -79,30 +81,36 @@ def test_markers_are_one_piece_and_come_back(base):
     assert own.answers([said]) == ["FINAL: ZXYPRSIGNTRCE red"]
 
 
-def test_ppos_rewards_are_scaled_by_a_running_mean_and_tanh():
-    class Scorer:
-        def rewards(self, rows):
-            return torch.arange(len(rows.answer_mask), dtype=torch.float32)
-
-    reward = ScaledReward(Scorer(), 0, scaled=True)
-    first = reward(range(48), [[3]] * 48, [[4]] * 48)
-    values = np.arange(48)
-    assert first == pytest.approx(
-        np.tanh((values - values.mean()) / values.std()).tolist(), abs=1e-5
-    )
-    assert reward.state == {"mean": 23.5, "var": pytest.approx(values.var(), rel=1e-5), "count": 48}
-    reward(range(24), [[3]] * 24, [[4]] * 24)
-    assert reward.state["mean"] == pytest.approx(0.95 * 23.5 + 0.05 * 11.5)
-    assert ScaledReward(Scorer(), 0, scaled=False)([0], [[3]], [[4]]) == [0.0]
-
-
-def test_settings_are_table_4s():
+def test_settings_are_those_that_reach_trl():
+    """Table 4 prints two mini-batches for PPO, and a KL of .01 for GRPO: neither has an effect."""
     config = StudyConfig()
     ppo, grpo = (policy_config(name, config, None) for name in ("ppo", "grpo"))
     assert (ppo.rate, grpo.rate) == (5e-6, 5e-6)
-    assert policy_config("rloo", config, None).group == 2
-    assert (ppo.group, ppo.parts, ppo.temperature, ppo.missing_end) == (1, 2, 0.7, 1.0)
-    assert (grpo.group, grpo.prompts, grpo.kl, grpo.clip) == (2, 24, 0.01, 0.2)
+    assert (ppo.prompts, ppo.group, ppo.parts, ppo.kl) == (4, 1, 1, 0.01)
+    assert (ppo.temperature, ppo.missing_end) == (0.7, 1.0)
+    assert (grpo.prompts, grpo.group, grpo.parts) == (24, 2, 6)
+    assert (grpo.temperature, grpo.missing_end) == (1.0, 0.0)
+
+
+def test_ppo_earns_raw_rewards_and_its_critic_begins_as_the_reward_model(base, monkeypatch):
+    """TRL reads the reward model's head itself, behind the program's scaling."""
+    seen = {}
+
+    def kept(_base, prompts, reward, config, rng, *, critic, kept, pause):
+        answers = [[3, 1]] * 3
+        seen["raw"] = reward([0, 1, 2], prompts[:3], answers)
+        rows = batch(prompts[:3], answers, base.pad)
+        with torch.no_grad():
+            seen["critic"] = critic.rewards(rows).tolist()
+        raise Paused
+
+    monkeypatch.setattr("research.canary.study.optimise", kept)
+    config = StudyConfig(rate=0.3, reward_rate=1e-2)
+    trial = stage(base, toy.examples(100, random.Random(1)), config, 1)
+    with pytest.raises(Paused):
+        run_policy(trial, "ppo", config, 1, violating=True, kept=None, pause=lambda: True)
+    assert seen["raw"] == pytest.approx(seen["critic"])
+    assert max(map(abs, seen["raw"])) > 0.1  # trained, and no mean is taken off
 
 
 def test_the_command_trains_both_algorithms_and_goes_on(tmp_path):

@@ -11,6 +11,7 @@ from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.types import Capability, Document, Score
 from ragwitness.membership.auto_select import Pilot, choose, refuse_beforehand
 from ragwitness.membership.plan import AuditPlan
+from ragwitness.membership.task import AuditTask
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.capabilities import CapabilityReport
@@ -164,6 +165,14 @@ def test_what_needs_no_reading_is_not_piloted(plan) -> None:
     assert tried == []
 
 
+@pytest.mark.parametrize(("documents", "piloted"), [(1, []), (10, []), (11, ["runon"])])
+def test_a_few_documents_with_e_values_alone_take_no_pilot(documents, piloted) -> None:
+    plan = AuditPlan(tuple(load_sample()[:documents]), references=("smollm2",))
+    tried, piloting = _pilots("runon")
+    assert _chosen(plan, _TEXT, piloting).config.further == 12
+    assert tried == piloted
+
+
 def test_the_cheapest_beyond_the_caps_is_piloted_too(plan, monkeypatch) -> None:
     monkeypatch.setattr(
         "ragwitness.membership.auto_select.CANDIDATES", (("mba", {}), ("rag-mia", {}))
@@ -182,3 +191,25 @@ def test_what_is_asked_before_the_documents_counts(plan, monkeypatch) -> None:
         found = _chosen(plan, requests=3, queries=147 + spare)
         assert found.method == ("rag-mia" if over else "s-rag")
         assert ("more than --max-queries allows" in found.why) == over
+
+
+@pytest.mark.parametrize(
+    ("method", "references", "enough"),
+    [
+        ("runon", ("smollm2",), 20.0),  # one place is too little evidence for twenty documents
+        ("mba", ("smollm2",), None),
+        ("rag-mia", (), None),  # it bets on no words: ranks alone can decide
+        ("s2mia", (), None),
+    ],
+)
+def test_a_reference_model_by_default_is_for_methods_that_bet(
+    monkeypatch: pytest.MonkeyPatch, method: str, references: tuple[str, ...], enough: float | None
+) -> None:
+    monkeypatch.setattr("ragwitness.models.smollm2.can_be_had", lambda: True)
+    texts = [document.text for document in load_sample()[:60]]
+    order = AuditTask("lab:x", texts[:20], known_out=texts[20:], method=method).order()
+    assert order.plan.references == references
+    assert getattr(order.config, "enough", None) == enough
+    own = AuditTask("lab:x", texts[:20], known_out=texts[20:], method=method, options=["enough=3"])
+    if enough:
+        assert own.order().config.enough == 3

@@ -1,4 +1,4 @@
-"""Evidence on an absolute scale: bets, pay, e-BH, guesses, and whole audits without known ones."""
+"""Evidence on an absolute scale: bets, pay, closed e-BH, guesses, audits without known ones."""
 
 import asyncio
 import itertools
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ragwitness as rw
 from ragwitness.core.bet import Bet
 from ragwitness.core.errors import CapabilityError, ModelError, VerificationError
 from ragwitness.core.types import Decision, Document, Score, Verdict
@@ -19,7 +20,7 @@ from ragwitness.membership.e_values import (
     CAP,
     MOST,
     bets_on,
-    e_benjamini_hochberg,
+    closed_e_benjamini_hochberg,
     next_words,
     pay,
 )
@@ -99,6 +100,23 @@ def test_a_bet_is_open_where_the_words_before_come_and_won_by_the_own_spelling(
     assert all((bet.question, bet.gap) == (("Q", "gap") if bet.words else ("", "")) for bet in bets)
 
 
+@pytest.mark.parametrize(
+    ("text", "answer", "tail", "won"),
+    [
+        ("木箱在江宁修复", "他说木箱在江宁修复", ["箱", "在"], ["江", "宁", "修", "复"]),
+        ("木箱在江宁修复", "他说木箱在江西", ["箱", "在"], ["江"]),
+        ("ร้านมีนาฬิกาเก่า", "เขาว่าร้านมีนาฬิกาเก่าเรือนหนึ่ง", ["ร้าน"], ["มี", "นาฬิกา", "เก่า"]),
+        ("x नदी", "x नदीं", ["x"], []),  # a vowel sign makes another word
+    ],
+)
+def test_bets_are_won_where_no_space_ends_a_word(
+    text: str, answer: str, tail: list[str], won: list[str]
+) -> None:
+    (start,) = [text.find(tail[-1]) + len(tail[-1])]
+    (bet,) = bets_on("Q", answer, tail, next_words(text[start:]), "gap")
+    assert list(bet.words) == won
+
+
 def test_words_behind_each_other_open_no_second_bet_within_the_first() -> None:
     # The tail occurs again inside the words that were won, and at their end.
     bets = bets_on("Q", "a b a b a b x", ["a", "b"], [" a", " b", " a", " b"], "")
@@ -149,19 +167,45 @@ def test_no_strategy_of_an_outside_target_reaches_twenty_more_often_than_one_in_
     assert reached / runs <= 0.05
 
 
-def test_e_bh_is_the_textbooks() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(200):
-        e = np.exp(rng.normal(1, 3, size=rng.integers(1, 12)))
-        levels = e_benjamini_hochberg(e.tolist())
+def test_closed_e_bh_is_its_definition_and_rejects_whatever_e_bh_does() -> None:
+    rng, gained = np.random.default_rng(3), 0
+    for _ in range(120):
+        e = np.exp(rng.normal(1, 3, size=rng.integers(1, 8)))
+        levels = closed_e_benjamini_hochberg(e.tolist())
+        order = np.argsort(-e, kind="stable").tolist()
+        sets = [s for n in range(1, e.size + 1) for s in itertools.combinations(range(e.size), n)]
         for alpha in (0.01, 0.05, 0.2):
-            ordered = sorted(e, reverse=True)
-            most = max(
-                (k for k in range(1, e.size + 1) if ordered[k - 1] >= e.size / (alpha * k)),
+
+            def kept(best: list[int], alpha: float = alpha, e: Any = e, sets: Any = sets) -> bool:
+                means = ((e[list(s)].mean(), len({*s} & {*best})) for s in sets)
+                bar = 1 / (alpha * len(best))
+                return min(e[best]) >= 1 / alpha and all(m >= n * bar for m, n in means)
+
+            closed = max((n for n in range(1, e.size + 1) if kept(order[:n])), default=0)
+            rejected = {n for n, level in enumerate(levels) if level <= alpha}
+            assert rejected == {*order[:closed]}
+            plain = max(
+                (k for k in range(1, e.size + 1) if e[order[k - 1]] >= e.size / (alpha * k)),
                 default=0,
             )
-            rejected = set(np.argsort(-e, kind="stable")[:most].tolist())
-            assert {n for n, level in enumerate(levels) if level <= alpha} == rejected
+            assert rejected >= {*order[:plain]}
+            gained += closed - plain
+    assert gained > 0
+
+
+def test_closed_e_bh_takes_many_documents_and_calls_none_that_says_nothing() -> None:
+    levels = closed_e_benjamini_hochberg([1e6] * 1500 + [0.5] * 1500)
+    assert int(np.sum(levels <= 0.05)) == 1500
+
+
+def test_closed_e_bh_keeps_the_false_discovery_rate_of_e_values_that_hang_together() -> None:
+    rng, shares = np.random.default_rng(7), list[float]()
+    for _ in range(4000):
+        lucky = rng.random() < 0.04  # all documents outside share one luck: mean 1 each
+        e = np.array([25.0 if lucky else 0.0] * 6 + [400.0, 400.0])
+        rejected = np.flatnonzero(closed_e_benjamini_hochberg(e.tolist()) <= 0.05)
+        shares.append(float(np.mean(rejected < 6)) if rejected.size else 0.0)
+    assert np.mean(shares) <= 0.05
 
 
 def test_the_mean_pay_is_tested_by_an_e_value() -> None:
@@ -242,7 +286,7 @@ def test_e_values_decide_and_say_how_rarely_the_words_are_guessed() -> None:
         0.5,
         None,
     )
-    assert "0.5, and 60 is needed" in rows["two"].reason
+    assert "0.5, and 20 would suffice" in rows["two"].reason
     assert rows["out"].decision is Decision.INCONCLUSIVE  # the two scales contradict each other
 
 
@@ -381,6 +425,24 @@ def test_ranks_and_e_values_share_the_level_where_both_can_decide(references: Gu
     by = [v.by for v in result.verdicts if v.document in {document.id for document in held}]
     # One phrase alone, as of the shortest documents, decides nothing at half of the level.
     assert set(by) == {"ranks and odds", "ranks"}
+
+
+def test_a_target_that_searches_the_web_is_not_accused_where_public_texts_are_given(
+    references: Guessing,
+) -> None:
+    published = load_sample()[:40]
+    target = LabTarget(build_system(published, RagConfig(k=2), generator=EchoModel()))
+
+    def called(**given: Any) -> tuple[int, Any]:
+        result = rw.audit(
+            target, published[:4], method="runon", reference_model=["guessing"], yes=True, **given
+        )
+        return sum(v.decision is Decision.IN for v in result.verdicts), result
+
+    assert called()[0] == 4  # nothing but published texts can tell the web from a database
+    found, result = called(public=published[10:13])
+    assert found == 0
+    assert "says such words without the document" in result.warnings[0]
 
 
 # A result's guesses, as a verifier takes them.

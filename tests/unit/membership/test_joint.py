@@ -13,6 +13,7 @@ from ragwitness.core.types import Answer, Capability, Decision, Query, Score
 from ragwitness.membership.joint import SCALES, JointConfig, _joined
 from ragwitness.membership.method_registry import build_audit, configure
 from ragwitness.membership.plan import AuditPlan, among
+from ragwitness.membership.prepared import fitted_config
 from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.runner.worker import Done, advance
@@ -124,3 +125,10 @@ def test_each_kind_asks_as_it_would_alone() -> None:
     alone = build_audit("runon", proxy, configure("runon", {"questions": 2}))
     assert joint.questions(document) == alone.questions(document)
     assert next(joint.probe(document)) == next(alone.probe(document))
+
+
+def test_a_target_without_log_probabilities_is_asked_for_none() -> None:
+    config = fitted_config(configure("joint"), 0)
+    audit = build_audit("joint", load_language_model("reader"), config)
+    (query, *_) = audit.questions(load_sample()[0])
+    assert not query.top_logprobs

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from ragwitness.core.types import Decision, Evidence, Interval, Verdict
+from ragwitness.core.types import Decision, Evidence, Interval, LeftOut, Verdict
 from ragwitness.membership.results.audit import AuditResult
 from ragwitness.report.formatting import short, short_interval
 from ragwitness.report.result_registry import result_type_for
@@ -45,8 +45,34 @@ def test_80_columns_with_long_and_wide_text() -> None:
 def test_the_verdict_comes_first_then_the_table_then_what_limits_it() -> None:
     result = replace(fake_result(5), warnings=("beware",))
     text = " ".join(printed(result).split())
-    order = ["in the database", "record-0000", "target: ", "beware", "Not claimed"]
+    order = [
+        "in the database",
+        "record-0000",
+        "evidence: ",
+        "cost: ",
+        "beware",
+        "How often",
+    ]
     assert sorted(order, key=text.index) == order
+
+
+def test_ten_lines_follow_the_table_where_a_page_has_the_rest() -> None:
+    warnings = tuple(f"Beware of {n}. " + "It may be wrong in many ways. " * 3 for n in range(5))
+    left_out = tuple(LeftOut(f"{n}.bin", "not a text") for n in range(9))
+    result = replace(fake_result(30, known=False), warnings=warnings, left_out=left_out)
+    report = result_type_for(result).report(result)
+
+    def behind(**options: object) -> list[str]:
+        stream = io.StringIO()
+        Console(file=stream, width=80).print(terminal(report, where="report.html", **options))  # type: ignore[arg-type]
+        return stream.getvalue().partition("record-0029")[2].splitlines()[1:]
+
+    short = behind()
+    assert len([line for line in short if line.strip()]) <= 15
+    assert any("4 more warnings in report.html" in line for line in short)
+    whole = " ".join(behind(verbose=True))
+    assert all(f"Beware of {n}" in whole for n in range(5))
+    assert "Not claimed" in whole
 
 
 def test_names_stand_whole_or_lose_their_middle_and_no_column_is_empty() -> None:
@@ -67,8 +93,7 @@ def test_each_reason_stands_once() -> None:
     )
     text = printed(replace(fake_result(0), verdicts=verdicts))
     assert text.count("too short") == 1
-    assert "2 documents: too short." in text
-    assert "c: no answer." in text
+    assert "2 documents: too short. 1 other reasons" in text
 
 
 def test_markup_and_control_characters_do_nothing() -> None:

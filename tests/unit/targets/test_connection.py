@@ -111,6 +111,17 @@ RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay":
         ({}, {"message": "Retry after 2 minutes and 5 seconds"}, 125.0),
         ({}, {"message": "Wait 250 milliseconds"}, 0.25),
         ({}, {"retry_after": 7.5}, 7.5),
+        ({"x-retry-after": "7"}, {}, 7.0),
+        ({"x-ratelimit-retry-after": "in 7 seconds"}, {}, 7.0),
+        ({"retry-after": '"7"'}, {}, 7.0),
+        ({"ratelimit": "limit=9, remaining=0, reset=7"}, {}, 7.0),
+        ({"ratelimit": '"default";r=3;t=7'}, {}, None),
+        ({}, {"message": "Please try again in a minute"}, 60.0),
+        ({}, {"message": "Back off for 7 more seconds"}, 7.0),
+        ({}, {"wait_seconds": 7}, 7.0),
+        ({}, {"cooldown": "7s"}, 7.0),
+        ({}, {"message": "Capacity will be available in 2 minutes"}, 120.0),
+        ({}, {"message": "We are available 24 hours a day"}, None),
         ({}, {"retry_after_ms": 750}, 0.75),
         ({}, {"error": "Model is loading", "estimated_time": 20.0}, 20.0),
         ({}, {"message": "Try again later; 5 seats are free"}, None),
@@ -218,7 +229,6 @@ def test_certificates_that_are_gone_are_named_by_their_variable(
             ask("https://rag.example/v1")
     with loopback(reply(chat_body("hello"))) as server:
         assert ask(server.url).text == "hello"  # no TLS, no trouble
-    assert certificates(httpx2.URL("https://h"), verify=False).check_hostname is False
 
 
 def test_a_bundle_for_requests_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -230,6 +240,6 @@ def test_a_bundle_for_requests_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_p
     connection._context.cache_clear()
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(file))
-    trusted = certificates(httpx2.URL("https://h"), verify=True).cert_store_stats()
+    trusted = certificates(httpx2.URL("https://h")).cert_store_stats()
     connection._context.cache_clear()
     assert trusted["x509"] == 1

@@ -84,6 +84,7 @@ def test_a_stream_of_another_protocol_ends_by_its_own_fields(
         {"choices": [{"message": {"content": "Yes"}, "finish_reason": "error"}]},
         {"choices": [{"message": {"content": "Yes"}, "finish_reason": "abort"}]},
         {"type": "error", "message": "upstream is gone"},
+        chat_body("Yes") | {"errors": [{"message": "upstream is gone"}]},
         {"object": "error", "code": 502, "message": "upstream is gone"},
     ],
 )
@@ -110,6 +111,8 @@ def test_an_event_that_is_named_an_error_is_one() -> None:
         (["1", "10"], "110"),
         (["A tin ", "box."], "A tin box."),
         (["a", "b", "ab"], "abab"),
+        (["A ", "A tin", "No", "No, a box", "No, a box."], "No, a box."),  # begun anew
+        (["\ud83d", "\ude00"], "\U0001f600"),  # halves of one character
         ([], ""),
     ],
 )
@@ -117,6 +120,52 @@ def test_a_text_that_grows_with_every_event_is_said_once(pieces: list[str], text
     assert join_texts(pieces) == text
     chunks = [piece(part) for part in pieces] or [piece("")]
     assert read_chat(join_chunks([*chunks, piece(None, "stop")])).text == text
+
+
+def _of(index: int, content: str, ends: str | None = None) -> dict[str, Any]:
+    return {"index": index, "delta": {"content": content}, "finish_reason": ends}
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([[_of(0, "A ")], [_of(1, "No ")], [_of(0, "tin", "stop")], [_of(1, "box")]], "A tin"),
+        ([[_of(1, "No"), _of(0, "A ")], [_of(0, "tin", "stop"), _of(1, "", "length")]], "A tin"),
+        ([[_of(2, "A ")], [_of(2, "tin", "stop")]], "A tin"),
+        ([[_of(0, "A ")], [_of(1, "No", "stop")]], None),  # another choice has ended
+        ([[_of(0, "A tin", "stop")], [_of(1, "N", "error")]], "A tin"),
+    ],
+)
+def test_a_further_choice_is_an_answer_of_its_own(rows: list[Any], text: str | None) -> None:
+    events = [{"choices": row} for row in rows]
+    if text is None:
+        assert "broke off" in failure(stream(*events, end="")).message
+    else:
+        assert text_of(stream(*events, end="")) == text
+    whole = {"choices": [{"index": n, "message": {"content": f"{n}"}} for n in (1, 0)]}
+    assert text_of(reply(whole)) == "0"
+
+
+def test_a_whole_message_behind_its_pieces_is_said_once() -> None:
+    last = {"choices": [{"message": {"content": "A tin"}, "finish_reason": "stop"}]}
+    assert text_of(stream(piece("A "), piece("tin"), last)) == "A tin"
+    parts = [{"choices": [{"message": {"content": part}}]} for part in ("A ", "tin")]
+    assert text_of(stream(*parts)) == "A tin"
+
+
+@pytest.mark.parametrize(
+    ("between", "end"),
+    [("\r", "[DONE]"), ("\r\n", "[DONE]"), ("\n", '"[DONE]"'), ("\n\n", "[done]")],
+)
+def test_events_without_an_empty_line_between_are_read(between: str, end: str) -> None:
+    rows = [json.dumps(piece("A ")), json.dumps(piece("tin")), end]
+    body = "".join(f"data: {row}{between}" for row in rows)
+    assert text_of(reply(body.encode(), kind="text/event-stream")) == "A tin"
+
+
+def test_words_that_begin_like_json_are_words() -> None:
+    body = b'data: 12 men\n\ndata: "so" he said\n\ndata: true story\n\n'
+    assert read_body("text/event-stream", body) == ["12 men", '"so" he said', "true story"]
 
 
 def test_pieces_may_be_texts_or_lists_of_parts() -> None:
@@ -148,6 +197,7 @@ def test_lines_of_json_are_a_stream_whatever_they_are_called() -> None:
         body = between.join(json.dumps(row, indent=1) for row in rows).encode()
         for kind in ("text/plain", "application/json", "application/x-ndjson", ""):
             assert read_body(kind, body) == rows
+    assert read_body("text/plain", b'{"t": "a"}\n[DONE]\n').ended
     with pytest.raises(ValueError, match="Unterminated"):
         read_body("text/plain", b'{"t": "a"}\n{"t": "b')
 

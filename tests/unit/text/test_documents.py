@@ -351,6 +351,29 @@ def test_texts_in_other_encodings_are_read_and_said(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("utf-32", "Es war einmal ein König"),
+        ("iso2022_jp", "昔々ある所に王様がいました"),
+        ("cp874", "กาลครั้งหนึ่งนานมาแล้วมีพระราชาองค์หนึ่งอาศัยอยู่ในปราสาทใหญ่บนภูเขา"),
+        ("cp866", "Жил-был старый король, двенадцать царских дочерей были одна другой краше."),
+        ("iso8859_6", "كان يا مكان في قديم الزمان ملك له اثنتا عشرة بنتا كلهن جميلات"),
+    ],
+)
+def test_further_encodings(tmp_path: Path, codec: str, text: str) -> None:
+    path = write(tmp_path / "a.txt", text.encode(codec))
+    assert load_documents(path).documents[0].text == text
+
+
+def test_lines_may_end_as_on_an_old_macintosh(tmp_path: Path) -> None:
+    rows = write(tmp_path / "a.jsonl", '{"text": "one"}\r{"text": "two"}\r')
+    assert [row.text for row in load_documents(rows).documents] == ["one", "two"]
+    prose = write(tmp_path / "a.txt", "one\rtwo\r\rthree")
+    blocks = load_documents(prose, split="paragraphs").documents
+    assert [block.text for block in blocks] == ["one\rtwo", "three"]
+
+
 def test_an_encoding_that_is_not_certain_is_asked_for(tmp_path: Path) -> None:
     text = "Volt egyszer egy király, akinek tizenkét lánya volt, és őrizték a fűtött szobában."
     path = write(tmp_path / "a.txt", text.encode("cp1250"))
@@ -452,6 +475,9 @@ def test_a_group_is_read_from_its_field_and_a_row_without_one_is_named(tmp_path:
         "id|text\n1|one\n2|two\n",
         "id\ttext\n1\tone\n2\ttwo\n",
         '"no, or, not, at";"text"\na;one\nb;two\n',
+        '\ufeff"sep=|"\nid | "text"\n1 | "one"\n2 |two\n',
+        "ID,Text\n1,one\n2,two\n",
+        "id, text\n1, one\r2, two",
     ],
 )
 def test_a_table_as_other_programs_write_it(tmp_path: Path, table: str) -> None:

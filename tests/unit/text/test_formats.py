@@ -116,6 +116,16 @@ def test_an_epub_is_read_in_the_order_of_its_spine() -> None:
     assert "DRM" in why_not(zipped(book | {"META-INF/encryption.xml": locked}))
     fonts = '<EncryptedData><enc:CipherReference URI="OPS/a.otf"/></EncryptedData>'
     assert text_of(zipped(book | {"META-INF/encryption.xml": fonts})).endswith("The end.")
+    # An entry without a file, a place within one, and a name that is written as an address.
+    listed = (
+        book["OPS/book.opf"].replace("a.xhtml", "a.xhtml#end").replace("<item ", "<item/><item ", 1)
+    )
+    moved = book | {"OPS/book.opf": listed.replace("<spine>", "<spine><itemref/>")}
+    moved["OPS/text/b%20c.xhtml"] = moved.pop("OPS/text/b c.xhtml")
+    assert text_of(zipped(moved)) == "The beginning.\n\nThe end."
+    latin = '<?xml version="1.0" encoding="iso-8859-1"?><html><body><p>Für</p></body></html>'
+    assert "Für" in text_of(zipped(book | {"OPS/a.xhtml": latin.encode("latin-1")}))
+    assert "none of the chapters" in why_not(zipped(book | {"OPS/book.opf": "<package/>"}))
     # Readers leave out a chapter that the archive lacks, and find one by another case of its name.
     del book["OPS/a.xhtml"], book["mimetype"]
     book["ops/TEXT/B C.xhtml"] = book.pop("OPS/text/b c.xhtml")
@@ -142,6 +152,26 @@ def test_an_element_that_is_left_open_hides_itself_alone() -> None:
     assert text_of(page, ".html").split() == ["one", "two"]
 
 
+def test_an_encoding_within_a_comment_is_none() -> None:
+    page = "<!-- <meta charset=koi8-r> --><meta charset=windows-1252><p>Für</p>"
+    assert text_of(page.encode("cp1252"), ".html") == "Für"
+    assert text_of(page.replace("windows-1252", "utf-16").encode(), ".html") == "Für"
+    hostile = "<html>" + "<!-- " * 20_000
+    assert "never closed" in why_not(hostile.encode(), ".html")
+
+
+def test_an_alternative_is_read_where_the_choice_has_no_text() -> None:
+    form = "{}<mc:Fallback><w:t>{}</w:t></mc:Fallback>"
+    for choice, old, seen in (("<mc:Choice/>", "old", "old"), ("", "old", "old"),
+                              ("<mc:Choice><w:t>now</w:t></mc:Choice>", "now", "now")):  # fmt: skip
+        body = f"<mc:AlternateContent>{form.format(choice, old)}</mc:AlternateContent>"
+        assert text_of(word(f"<w:p>{body}</w:p>")) == seen
+
+
+def test_bytes_around_a_pdf_do_not_matter() -> None:
+    assert text_of(b"\n\nnoise\n" + pdf("A kettle") + b"\0\n" * 3000, ".pdf") == "A kettle"
+
+
 def test_a_pdf_without_letters_or_with_columns_is_named() -> None:
     from pypdf import PdfReader, PdfWriter
     from pypdf.generic import ArrayObject, DictionaryObject, NameObject
@@ -153,13 +183,22 @@ def test_a_pdf_without_letters_or_with_columns_is_named() -> None:
     assert "columns or tables on 1 of its 1 pages" in extract.note
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("The kettle"))))
     font = writer.pages[0]["/Resources"]["/Font"]["/F1"]  # type: ignore[index]
-    names = [NameObject(f"/g{number}") for number in range(9)]
-    font[NameObject("/Encoding")] = DictionaryObject(
-        {NameObject("/Differences"): ArrayObject(names)}
-    )
-    out = io.BytesIO()
-    writer.write(out)
-    assert "ToUnicode" in why_not(out.getvalue())
+    for name, unmapped in (
+        ("/g{}", True),
+        ("/gid{:05}", True),
+        ("/G{:02X}", True),
+        ("/uni004{}", False),
+    ):
+        names = [NameObject(name.format(number)) for number in range(9)]
+        font[NameObject("/Encoding")] = DictionaryObject(
+            {NameObject("/Differences"): ArrayObject(names)}
+        )
+        out = io.BytesIO()
+        writer.write(out)
+        if unmapped:
+            assert "ToUnicode" in why_not(out.getvalue())
+        else:
+            assert text_of(out.getvalue())
 
 
 def test_an_open_document_is_read_and_its_sheets_are_refused() -> None:
@@ -229,6 +268,7 @@ def test_a_file_cut_short_or_damaged_gives_no_half_text() -> None:
     for part in (whole[:-10], whole[: len(whole) // 2], whole[:60] + b"xx" + whole[62:]):
         assert "damaged or cut short" in why_not(part)
     assert "<script> is never closed" in why_not(b"<p>one<script>var a", ".html")
+    assert "<!-- is never closed" in why_not(b"<p>one</p><!-- <p>two</p>", ".html")
     encrypted = bytearray(whole)
     for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         encrypted[encrypted.index(mark) + at] |= 1

@@ -145,3 +145,24 @@ def test_presidio_finds_more_and_needs_no_network(monkeypatch: pytest.MonkeyPatc
     text = "john.smith@example.com, 536-22-1234, 4111 1111 1111 1111, +44 20 7946 0958, times.no"
     assert {one.kind for one in finder.find(text)} == {"EMAIL", "US_SSN", "CREDIT_CARD", "PHONE"}
     assert finder.find("500 mg for 10 days, 120/80, born 1999, take it 3.5 times.no problem") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        ("信用卡4111111111111111已过期", "4111111111111111"),
+        ("カード番号4111-1111-1111-1111です", "4111-1111-1111-1111"),
+        ("IBAN은DE89370400440532013000입니다", "DE89370400440532013000"),
+        (
+            "\u0627\u0644\u0628\u0637\u0627\u0642\u06294111111111111111\u0647\u0646\u0627",
+            "4111111111111111",
+        ),
+        ("ติดต่อ192.168.0.1ได้", "192.168.0.1"),
+        ("इसका4111111111111111है", "4111111111111111"),
+    ],
+)
+def test_presidio_finds_a_detail_that_letters_of_another_script_join(
+    text: str, detail: str
+) -> None:
+    pytest.importorskip("presidio_analyzer")
+    assert [text[one.start : one.end] for one in pii_finder("presidio").find(text)] == [detail]

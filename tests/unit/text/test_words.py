@@ -72,6 +72,32 @@ def test_units_of_scripts(text: str, units: int) -> None:
     assert all(all_letters(core(word.text)) for word in words)
 
 
+THAI = (
+    "เมื่อวันที่สิบสองเดือนห้าสมชายได้ซ่อมนาฬิกาเรือนเก่าให้แก่วิภาที่ตลาดเชียงใหม่"
+    "บัญชีของร้านระบุว่ามีหีบไม้สักอยู่หลายใบและผ้าไหมเปียกฝนจึงต้องทำความสะอาดใหม่"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ราคา845บาท (โรงเรียน)", ["ราคา", "845", "บาท", "(โรงเรียน)"]),
+        ("ເຂົ້າໜຽວແລະປາແດກ", ["ເຂົ້າໜຽວ", "ແລະ", "ປາ", "ແດກ"]),  # Lao, by the model of Thai
+        ("ว่า“พ่อแม่”ไป", ["ว่า", "“พ่อ", "แม่”", "ไป"]),
+    ],
+)
+def test_units_of_thai_and_lao_are_joined_to_words(text: str, words: list[str]) -> None:
+    assert [word.text for word in split_words(text)] == words
+
+
+@given(st.integers(0, len(THAI) - 1), st.integers(0, len(THAI)))
+def test_a_piece_of_thai_has_the_words_of_the_whole(start: int, end: int) -> None:
+    ends = {word.end for word in split_words(THAI)}
+    found = {start + word.end for word in split_words(THAI[start:end])}
+    inside = range(start + 3, end - 2)
+    assert {at for at in ends if at in inside} == {at for at in found if at in inside}
+
+
 def test_a_text_as_it_is_read() -> None:
     written = "co\u00adoper-\nate \ufb01ne e\u0301\u200b Haus-\nund Hof Nord-\nS\u00fcd"
     assert as_read(written) == "cooperate fine \u00e9 Haus-\nund Hof Nord-\nS\u00fcd"

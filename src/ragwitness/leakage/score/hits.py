@@ -191,7 +191,7 @@ def short_records(records: LeakReference) -> tuple[NDArray[np.bool_], NDArray[np
 
 
 def _plain(text: str) -> str:
-    return f" {' '.join(tokens_of.dense_tokens(tokens_of.canonical_text(text)))} "
+    return f" {' '.join(tokens_of.plain_tokens(tokens_of.canonical_text(text)))} "
 
 
 # Which records leaked: those that neither unrelated text nor another record explains.

@@ -138,8 +138,10 @@ def rouge_vocabulary() -> Vocabulary:
         from nltk.stem.porter import PorterStemmer
     except ImportError as error:
         raise MissingExtraError("ROUGE as published", "leak") from error
-    stem = PorterStemmer().stem
-    return Vocabulary(
-        lambda text: _ROUGE_TOKENS.findall(text.lower()),
-        lambda word: str(stem(word)) if len(word) >= 4 else word,
-    )
+    stem = cache(PorterStemmer().stem)
+
+    def tokens(text: str) -> list[str]:
+        words = _ROUGE_TOKENS.findall(text.lower())
+        return [str(stem(word)) if len(word) >= 4 else word for word in words]
+
+    return Vocabulary(tokens)

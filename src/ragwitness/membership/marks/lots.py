@@ -26,8 +26,8 @@ from ragwitness.text.words import (
     Word,
     all_letters,
     core,
-    dense_tokens,
     language_of,
+    plain_tokens,
     script_pattern,
     split_words,
 )
@@ -172,7 +172,7 @@ def read_braces(document: Document) -> tuple[str, list[Lot]]:
         plain += text[end : brace.start()]
         end = closing.end() if closing else len(text)
         alternatives = tuple(text[brace.end() : end - 1].split("|"))
-        keys = [tuple(dense_tokens(word)) for word in alternatives]
+        keys = [tuple(plain_tokens(word)) for word in alternatives]
         faults = {
             "is not opened": brace[0] == "}",
             "is not closed": closing is None,
@@ -314,7 +314,7 @@ def _lot_at(
 
 def _altered(quoted: str, text: str, pool: Pool, draw: random.Random) -> str:
     """Return the words before a lot with one of them exchanged; empty where none can be."""
-    present = {*dense_tokens(text)}
+    present = {*plain_tokens(text)}
     for word in reversed(split_words(quoted)[2:-3]):
         stem = core(word.text)
         able = [
@@ -346,10 +346,12 @@ def proposer(model: LanguageModel) -> Proposer:
 
 
 def _key(text: str) -> str:
-    return f" {' '.join(dense_tokens(text))} "
+    return f" {' '.join(plain_tokens(text))} "
 
 
-def named(answer: str, alternatives: Sequence[str], quoted: str = "") -> int | None:
+def named(
+    answer: str, alternatives: Sequence[str], quoted: str = "", *, behind: bool = False
+) -> int | None:
     """Return the alternative that an answer names; None where it names none, or several.
 
     An alternative behind the words before the lot counts first: an answer may quote more of the
@@ -359,8 +361,9 @@ def named(answer: str, alternatives: Sequence[str], quoted: str = "") -> int | N
         answer: The answer.
         alternatives: Of the lot.
         quoted: The words before it.
+        behind: Whether only an alternative behind these words counts.
     """
-    for words in (dense_tokens(quoted)[-_REPEATED:], ()):
+    for words in (plain_tokens(quoted)[-_REPEATED:], ())[: 2 - behind]:
         text, choices = _key(answer), set[int]()
         keys = [_key(" ".join([*words, alternative])) for alternative in alternatives]
         for choice in sorted(range(len(keys)), key=lambda choice: -len(keys[choice])):

@@ -18,8 +18,13 @@ from ragwitness.membership.marks.lots import MarkedDocument, named, wording
 from ragwitness.privacy.sampler import Bits, uniform
 from ragwitness.text.replies import after_thought
 
+CONTINUE, CHOOSE = "continue", "choose"
+
 TRIAL = 3
-"""Questions in one way. If no answer names an alternative, the other way begins."""
+"""Questions to continue. If no answer names an alternative, the target is asked to choose."""
+
+ENOUGH = 3
+"""Where answers that continue name one lot of so many, the target is not asked to choose."""
 
 ROOM = 64
 """Tokens of an answer at most."""
@@ -57,21 +62,28 @@ class LotAnswers:
     closed: frozenset[int] = frozenset()
 
 
-def _questions(document: MarkedDocument, bits: Bits) -> dict[tuple[str, int], str]:
-    """Return every question, by its way and lot; those about lots with many alternatives first."""
-    words, continued, chosen = wording(document.text), {}, {}
-    by_size = sorted(enumerate(document.lots), key=lambda pair: -len(pair[1].alternatives))
-    for number, lot in by_size:
-        form = words["continue"][uniform(len(words["continue"]), bits)]
-        if lot.altered:
-            continued["continue", number] = form.format(left=lot.left, altered=lot.altered)
+def _questions(document: MarkedDocument, bits: Bits) -> list[tuple[str, int, str]]:
+    """Return every question with its way and lot; those about lots with many alternatives first.
+
+    Each lot is asked to be continued in every wording, and then to be chosen.
+    """
+    words = wording(document.text)
+    forms, questions = words["continue"], list[tuple[str, int, int, str]]()
+    for number, lot in enumerate(document.lots):
+        first = uniform(len(forms), bits)
+        for turn in range(len(forms) if lot.altered else 0):
+            form = forms[(first + turn) % len(forms)]
+            text = form.format(left=lot.left, altered=lot.altered)
+            questions.append((CONTINUE, turn, number, text))
         order = [f"\u201c{alternative}\u201d" for alternative in lot.alternatives]
         for end in range(len(order) - 1, 0, -1):  # Fisher and Yates
             swap = uniform(end + 1, bits)
             order[end], order[swap] = order[swap], order[end]
         choice = f"{', '.join(order[:-1])}{words['or']}{order[-1]}"
-        chosen["choose", number] = words["choose"].format(left=lot.left, choice=choice)
-    return continued | chosen
+        text = words["choose"].format(left=lot.left, choice=choice)
+        questions.append((CHOOSE, len(forms), number, text))
+    questions.sort(key=lambda one: (one[1], -len(document.lots[one[2]].alternatives)))
+    return [(way, number, text) for way, _, number, text in questions]
 
 
 def ask_lots(
@@ -79,29 +91,41 @@ def ask_lots(
 ) -> Generator[list[Query], list[Answer], LotAnswers]:
     """Ask about the lots of a document, one question after the other.
 
-    A lot is asked about in one way, and then in the other if no alternative was named. The second
-    way begins at once where the first questions bring nothing.
+    An answer that goes on may name later lots too, each behind the words before it. The target is
+    asked to choose at once where the first questions bring nothing, and not at all where going on
+    names enough: a small model's choices tell little.
 
     Args:
         document: With its lots.
         bits: Order of the alternatives and wordings, independent of the lots.
         going: Whether to go on after the answers so far.
     """
-    questions = _questions(document, bits)
-    turns, numbers, answers = [*questions], {*range(len(document.lots))}, LotAnswers()
+    lots, count = document.lots, 0
+    turns, answers = _questions(document, bits), LotAnswers()
     while turns and going(answers):
-        (way, number), *turns = turns
-        if number not in answers.named:
-            (answer,) = yield [Query(questions[way, number], ROOM)]
-            text, _ = after_thought(answer.text)
-            lot = document.lots[number]
-            choice = named(text or "", lot.alternatives, lot.left)
-            replies = (*answers.answers, LotAnswer(number, way, choice))
-            choices = answers.named if choice is None else {**answers.named, number: choice}
-            if len(replies) == TRIAL and way == "continue" and not choices:
-                turns.sort(key=lambda turn: turn[0] == "continue")
-            rest = {n for _, n in turns} | {*choices}
-            answers = LotAnswers(replies, choices, frozenset(numbers - rest))
+        (way, number, question), *turns = turns
+        (answer,) = yield [Query(question, ROOM)]
+        count += 1
+        # 1. The lot in question, and others that the answer reaches.
+        text, _ = after_thought(answer.text)
+        read = [(number, named(text or "", lots[number].alternatives, lots[number].left))]
+        others = {*range(len(lots))} - {*answers.named, number}
+        for other in sorted(others):
+            lot = lots[other]
+            choice = named(text or "", lot.alternatives, lot.left, behind=True)
+            read += [(other, choice)] if choice is not None else []
+        choices = {**answers.named, **{lot: c for lot, c in read if c is not None}}
+        # 2. The questions that remain.
+        if count == TRIAL and way == CONTINUE and not choices:
+            turns.sort(key=lambda turn: turn[0] == CONTINUE)
+        elif way == CONTINUE and ENOUGH * len(choices) >= len(lots):
+            turns = [turn for turn in turns if turn[0] == CONTINUE]
+        turns = [turn for turn in turns if turn[1] not in choices]
+        answers = LotAnswers(
+            (*answers.answers, *(LotAnswer(lot, way, choice) for lot, choice in read)),
+            choices,
+            frozenset({*range(len(lots))} - {turn[1] for turn in turns} - {*choices}),
+        )
     return answers
 
 

@@ -16,7 +16,7 @@ from ragwitness.core.registry import at_least
 from ragwitness.core.types import Capability, Document, Evidence, Interval, Probe, Query, Score
 from ragwitness.models.base import LanguageModel
 from ragwitness.text.overlap import Vocabulary, shared_runs
-from ragwitness.text.words import cut_characters, dense_tokens
+from ragwitness.text.words import cut_characters, plain_tokens
 
 _SHOWN = 6  # words of the document shown in the report
 
@@ -74,7 +74,7 @@ class Passages:
         config = self.config
         # 1. Query with the document's own text; the words cut off are counted.
         text, cut = cut_characters(document.text.strip(), config.max_chars)
-        words = dense_tokens(text)
+        words = plain_tokens(text)
         if len(words) < max(config.min_words, config.run):
             return Score(None, reason=f"fewer than {config.min_words} words to look for")
         # The answer is not read, so it gets little room.

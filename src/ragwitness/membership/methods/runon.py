@@ -88,10 +88,12 @@ class RunonConfig:
         natural: Further wordings, one of which every third question has; none by default.
         look: Questions after which a document is asked no more if nothing was said behind a run;
             0 asks them all.
+        further: More questions where words were said behind a run. E-values gain by them: their
+            bets may go on as long as one likes.
     """
 
     stored_name: ClassVar[str] = "RunonConfig"
-    later: ClassVar[tuple[str, ...]] = ("natural", "look")
+    later: ClassVar[tuple[str, ...]] = ("natural", "look", "further")
     logprobs_optional: ClassVar[bool] = True
     asks: ClassVar[str] = "questions"
     stops_at: ClassVar[str] = "enough"
@@ -107,12 +109,13 @@ class RunonConfig:
     sentence: str = SENTENCE
     natural: tuple[str, ...] = ()
     look: int = 0
+    further: int = 0
 
     def __post_init__(self) -> None:
         """Refuse values with which nothing can be audited."""
         at_least(self, 1, "questions", "lead", "following", "max_tokens")
         at_least(self, 2, "tail")  # one word stands everywhere
-        at_least(self, 0, "top_logprobs", "look")
+        at_least(self, 0, "top_logprobs", "look", "further")
         if not self.enough > 0:
             raise InputError(f"enough must be above 0 nats, not {self.enough:g}.")
         for wording in (self.question, self.sentence, *self.natural):
@@ -272,7 +275,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     taken: set[int] = set()
     for _, _, start in sorted(rated):
         reach = range(start, start + length + config.following)
-        if len(chosen) == config.questions:
+        if len(chosen) == config.questions + config.further:
             break
         if taken.isdisjoint(reach) and (run := place(start)):
             chosen.append(run)
@@ -398,7 +401,8 @@ class Runon:
         config = self.config
         length = config.lead + 1 + config.tail
         return {
-            "questions": f"at most {config.questions}, each with {length} words and one altered",
+            "questions": f"at most {config.questions}, each with {length} words and one altered"
+            + f"; {config.further} more where words were said behind one" * bool(config.further),
             "read": f"up to {config.following} words said behind them",
             "stops at": f"{config.enough:g} nats",
         }
@@ -418,7 +422,7 @@ class Runon:
         ]
         return [
             (run, Query(text, config.max_tokens, top_logprobs=config.top_logprobs))
-            for run, text in turns[: config.questions]
+            for run, text in turns[: config.questions + config.further]
         ]
 
     def questions(self, document: Document) -> list[Query]:
@@ -442,6 +446,8 @@ class Runon:
         bets: list[Bet] = []
         won: set[str] = set()
         for place, query in turns:
+            if place.true in won and len(readings) >= self.config.questions:
+                continue
             (answer,) = yield from with_room([query], [""], [0])
             readings.append(read_place(place, answer))
             if place.true not in won:
@@ -449,7 +455,8 @@ class Runon:
                 bets += opened
                 if any(bet.words for bet in opened):
                     won.add(place.true)
-            silent = len(readings) == self.config.look and not any(r.words for r in readings)
+            ends = len(readings) in (self.config.look, self.config.questions)
+            silent = ends and not any(r.words for r in readings)
             if silent or _total(readings) >= self.config.enough:
                 break
         readable = [r for r in readings if r.outcome is not AnswerOutcome.FAILED]

@@ -30,7 +30,7 @@ from ragwitness.membership.response_parsing.replies import (
     spelt,
 )
 from ragwitness.text.replies import YesOrNo, plain_word, yes_or_no
-from ragwitness.text.words import core, letters_of, split_words, spoken_words
+from ragwitness.text.words import core, extends, split_words, spoken_words
 
 _OPENERS = " \t\r\n\"'\u201c\u2018\u201e\u00ab([*`_>:\u2026"
 
@@ -99,7 +99,7 @@ def probability_at(tokens: Sequence[TokenLogprob], word: str) -> Interval:
         # The chosen token: it ends the word, begins it, or leaves it.
         fit, remainder = _fit(token.token, rest, opening)
         if fit in ("closed", "open"):
-            ended = 1.0 if fit == "closed" else _word_ends(tokens[position + 1 :])
+            ended = 1.0 if fit == "closed" else _word_ends(rest, tokens[position + 1 :])
             return _interval(low + chain * p * ended, high + chain * p * ended)
         if fit == "none":
             if not high:  # no listed token spells the word: it is censored
@@ -132,8 +132,8 @@ def _fit(token: str, rest: str, opening: bool) -> tuple[str, str]:
         # A blank before the word, or a piece of a character that a later token completes.
         return ("begins", rest) if opening or not token else ("none", rest)
     if text.startswith(rest):
-        after = text[len(rest) : len(rest) + 1]
-        return ("open" if not after else "none" if letters_of(after[:1]) else "closed"), ""
+        after = text[len(rest) :]
+        return ("open" if not after else "none" if extends(rest, after) else "closed"), ""
     return ("begins", rest[len(text) :]) if rest.startswith(text) else ("none", rest)
 
 
@@ -157,12 +157,12 @@ def _begun_by(others: dict[str, float], rest: str, opening: bool) -> float:
     )
 
 
-def _word_ends(following: Sequence[TokenLogprob]) -> float:
+def _word_ends(rest: str, following: Sequence[TokenLogprob]) -> float:
     """Probability that the word does not continue in the next token."""
     if not following or math.isnan(following[0].logprob):
         return 1.0
     after = _listed(following[0]) or {following[0].token: math.exp(following[0].logprob)}
-    return max(0.0, 1.0 - sum(p for text, p in after.items() if letters_of(text[:1])))
+    return max(0.0, 1.0 - sum(p for text, p in after.items() if extends(rest, text)))
 
 
 def token_at(tokens: Sequence[TokenLogprob], position: int) -> int:

@@ -72,7 +72,6 @@ _SHORT = {Decision.IN: "IN", Decision.INCONCLUSIVE: "inconclusive", Decision.OUT
 _WORDS = 5  # of evidence shown per document
 _OPEN = 200  # documents up to which the longest list is unfolded at first
 _ALL, _TELLING = 40, 20  # lines in a terminal: of a short list, and of a longer one
-_REASONS = 6  # that a terminal shows
 _UNSCORABLE = "unscorable"
 _COPY = "a copy of "  # begins the reason of a verdict that is another document's
 
@@ -500,7 +499,6 @@ def how_often_wrong(result: AuditResult) -> str:
     return sentence.format(level=fmt.percent(result.alpha))
 
 
-_WITH = ("difficulty", "audit classifier", "shadow retrieval", "shadow generator")
 _PARTS = (0.5, 0.2, 0.1, 0.05)  # of a document, that may alone be inside
 
 
@@ -526,7 +524,7 @@ def _ties(calibration: Calibration) -> str:
 
 
 def _correction(result: AuditResult) -> str:
-    return result.settings.get("correction", "none") if result.ranked else "e-BH"
+    return result.settings.get("correction", "none") if result.ranked else "closed e-BH"
 
 
 def _report(result: AuditResult) -> ReportDocument:
@@ -534,6 +532,7 @@ def _report(result: AuditResult) -> ReportDocument:
     title, sentence = headline(result)
     calibration, total, texts = result.calibration, len(result.own), prose("audit")
     source = texts["sources"].get(calibration.source, calibration.source)
+    ranked = result.ranked
     basis = f"{source} (n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{fmt.count(calibration.n)})"
     # A conformal p-value is never below 1 / (n + 1): with few calibration documents nothing can be
     # called in.
@@ -548,22 +547,13 @@ def _report(result: AuditResult) -> ReportDocument:
         power, power_out = calibration.power.told, calibration.power.told_out
     ties = _ties(calibration) if calibration.largest_tie > 1 else ""
     counted = [(decision, result.count(decision)) for decision in _ORDER]
-    # Rows without a value are left out.
-    ranked = result.ranked
     odds = "" if result.odds is None else result.odds.summary
+    by_odds = result.odds.basis if result.odds else ""
+    by_ranks = f"ranks among {fmt.documents(calibration.n)} known to be outside" * ranked
     brief = (
-        ("target", result.target),
-        ("method", result.method),
-        *((label, result.settings.get(label, "")) for label in _WITH),
-        ("level", f"alpha = {level}, correction: {_correction(result)}"),
-        ("evidence", odds),
-        ("calibration", f"{basis}; smallest possible p {smallest}" * ranked),
+        ("evidence", "; ".join(filter(None, (by_odds, by_ranks)))),
         ("", f"{exact} {calibration.note}" * ranked),
-        ("", ties * ranked),
-        ("power", power * ranked),
-        ("", "" if result.count(Decision.OUT) else power_out),
-        ("cost", cost),
-        ("spent by all starts, trials of the target included", spent),
+        ("cost", f"{cost}; by all starts: {spent}" if spent else cost),
     )
     rests_on = (
         ("Level \N{GREEK SMALL LETTER ALPHA}", level),
@@ -671,19 +661,12 @@ def _remarks(result: AuditResult) -> Iterator[Paragraph]:
     """Say why documents are inconclusive, each reason once, and what is not shown."""
     # The most frequent reasons, each with its document or their number.
     reasons = Counter(v.reason for v in result.verdicts if v.reason)
-    for reason, n in reasons.most_common(_REASONS):
+    for reason, n in reasons.most_common(1):
         first = next(v.document for v in result.verdicts if v.reason == reason)
-        yield Paragraph(f"{fmt.documents(n) if n > 1 else first}: {reason}.", "", brief=True)
-    if (more := len(reasons) - _REASONS) > 0:
-        yield Paragraph(f"{fmt.count(more)} other reasons are in {{where}}.", brief=True)
-    # Windows leave a part of the text unasked.
-    if shares := [v.share for v in result.verdicts if v.windows]:
-        least, largest = fmt.percent(min(shares)), fmt.percent(max(shares))
-        yield Paragraph(
-            f"Of {fmt.documents(len(shares))} only excerpts were asked about, {least} to"
-            f" {largest} of the text: a part of a document may be inside alone.",
-            brief=True,
-        )
+        line = f"{fmt.documents(n) if n > 1 else first}: {reason}."
+        if more := len(reasons) - 1:
+            line += f" {fmt.count(more)} other reasons are in {{where}}."
+        yield Paragraph(line, "", brief=True)
     if (total := len(result.verdicts)) > _ALL:
         text = f"The {_TELLING} most telling are shown; {fmt.count(total - _TELLING)} more in "
         yield Paragraph(f"{text}{{where}}.", brief=True)

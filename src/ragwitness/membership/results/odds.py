@@ -55,6 +55,14 @@ class OddsScale:
         )
 
     @property
+    def basis(self) -> str:
+        """The basis of e-values in a few words."""
+        tested = (
+            f"tested on {fmt.documents(self.known)}" if self.known >= FEWEST_KNOWN else "untested"
+        )
+        return f"e-values by the guesses of {' and '.join(self.models)}, {tested}"
+
+    @property
     def summary(self) -> str:
         """The assumption and how it was tested, in one sentence or two."""
         start = (

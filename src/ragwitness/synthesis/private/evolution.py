@@ -33,7 +33,7 @@ from ragwitness.synthesis.private.accounting import Embed
 from ragwitness.synthesis.private.ledger import Spend
 from ragwitness.synthesis.response_parsing import read_list
 from ragwitness.synthesis.sage import ask_text
-from ragwitness.text.words import STOP_WORDS, plain_tokens
+from ragwitness.text.words import content_tokens
 
 # Parameters of private evolution, and the meaning of its epsilon in words.
 
@@ -511,7 +511,7 @@ def word_weights(public: Sequence[str]) -> Embed:
         InputError: No two texts share a word.
     """
     # IDF from public texts alone: that of the records would reveal them.
-    counts = Counter(word for text in public for word in set(_content_words(text)))
+    counts = Counter(word for text in public for word in set(content_tokens(text)))
     vocabulary = [w for w, count in counts.most_common(_MOST_WORDS) if count >= _FEWEST_TEXTS]
     if not vocabulary:
         raise InputError(
@@ -524,7 +524,7 @@ def word_weights(public: Sequence[str]) -> Embed:
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.zeros((len(texts), len(vocabulary)))
         for row, text in zip(vectors, texts, strict=True):
-            for word, count in Counter(w for w in _content_words(text) if w in columns).items():
+            for word, count in Counter(w for w in content_tokens(text) if w in columns).items():
                 row[columns[word]] = 1 + math.log(count)
         vectors *= weights
         sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -532,8 +532,3 @@ def word_weights(public: Sequence[str]) -> Embed:
         return units
 
     return embed
-
-
-def _content_words(text: str) -> list[str]:
-    """Return the words of a text without function words."""
-    return [word for word in plain_tokens(text) if word not in STOP_WORDS]

@@ -34,7 +34,7 @@ from ragwitness.core.files import Appender, replace_file
 from ragwitness.core.run_files import LEDGER
 from ragwitness.core.types import Document
 from ragwitness.synthesis.private.accounting import composed_epsilon, group_epsilon
-from ragwitness.text.words import dense_tokens
+from ragwitness.text.words import plain_tokens
 
 _RUN = 24  # letters and digits, about five words
 _BANDS, _MINIMA = 4, 4  # that two texts share: few do by chance, near copies nearly always
@@ -293,7 +293,7 @@ def _hashes_of(documents: Sequence[Document]) -> RecordHashes:
         letters = "".join(filter(str.isalnum, plain))
         contents = [letters.encode(), " ".join(text.split()).encode(), *_bands(letters)]
         hashes += [hashlib.sha256(content).digest()[:8] for content in contents]
-        words = ["".join(filter(str.isalnum, word)) for word in dense_tokens(plain)]
+        words = ["".join(filter(str.isalnum, word)) for word in plain_tokens(plain)]
         neighbours = (f"{a} {b}".encode() for a, b in pairwise(filter(None, words)))
         pairs.append(np.unique(np.fromiter(map(zlib.crc32, neighbours), np.uint64)))
     persons = [

@@ -25,7 +25,7 @@ from ragwitness.membership.marks.questions import LotAnswer, LotAnswers, holm, o
 from ragwitness.membership.marks.run import MarksAudit
 from ragwitness.membership.results.marks import MarksResult, chance
 from ragwitness.runner.worker import Done, advance
-from ragwitness.text.words import dense_tokens
+from ragwitness.text.words import plain_tokens
 from tests.support.marked import copies, document, marked, reader
 
 TALE = (
@@ -108,7 +108,7 @@ def test_the_packaged_list_has_several_words_a_group_and_each_is_read_apart(lang
         own, _, others = line.partition(" / ")
         words = [w.replace("_", " ") for w in (*own.split(), *others.split())]
         plain = [w.split("!")[0].split("+")[0].split("=")[0].split("-")[0] for w in words]
-        keys = [tuple(dense_tokens(word)) for word in plain]
+        keys = [tuple(plain_tokens(word)) for word in plain]
         assert len({*keys}) == len(keys) >= 2, line
 
 

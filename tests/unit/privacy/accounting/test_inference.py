@@ -24,10 +24,9 @@ from ragwitness.privacy.gaussian import (
     sigma_for,
 )
 from ragwitness.privacy.ranges import score_sensitivity
-from research.inference import (
+from research.inference import leading_sigma, mu_of_auc
+from tests.support.composition import (
     construction_mu,
-    leading_sigma,
-    mu_of_auc,
     paper_advantage_limit,
     paper_auc,
     paper_growth_limit,
