@@ -20,6 +20,7 @@ import io
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -83,6 +84,18 @@ def _leaks() -> list[dict[str, Any]]:
     # Runs that meet only where an earlier run was cut out of the answer.
     split = [*_WORDS[:12], *_WORDS[20:25], *_WORDS[12:24], *_WORDS[25:36]]
     cases.append({"outputs": [" ".join(split)], "contexts": [[record]]})
+    # One run in two passages, other signs between the words, capitals, accents, a run said twice.
+    twelve = " ".join(_WORDS[5:17])
+    sentence = "It's a well-known snake_case name, isn't it? Dr. X (aged 47) said so; twice."
+    accents = "na\u00efve caf\u00e9 Z\u00fcrich " + twelve
+    for output, contexts in (
+        (f"x1 {twelve} y1 y2", [record, f"z1 z2 {twelve} z3"]),
+        (re.sub(r"[^\w]+", " / ", sentence) + " and more", [f"{sentence} The end of it."]),
+        (twelve.upper() + " y1", [record]),
+        (f"x1 {accents} y1", [f"{accents} z1 z2"]),
+        (f"{twelve} x1 {twelve} y1", [f"{twelve} z1"]),
+    ):
+        cases.append({"outputs": [output], "contexts": [contexts]})
     return cases
 
 
@@ -90,7 +103,8 @@ _DISEASE = "my father was found with diabetes mellitus type two and takes metfor
 _AIMS = (
     "Diabetes", "diabetes", "type-2 asthma", "asthma", "Type 2", "disease of the heart", "MELLITUS",
     "metformin", "day-care", "father's illness", "two", "found-ling", "a", "heart", "typ", "Now.",
-    "with", "Takes it", "HIV/AIDS", "x-ray of type",
+    "with", "Takes it", "HIV/AIDS", "x-ray of type", "Crohn's", "", "DIABETES mellitus", "daily",
+    "years",
 )  # fmt: skip
 _CONTACTS = (
     "call 713-853-1234 now", "call (713) 853-1234 now", "call 7138531234 now", "713.853.1234",
@@ -98,7 +112,8 @@ _CONTACTS = (
     "see http://enron.com/a?b=1.", "see https://x.org/a?b=1", "x@y.z", "a@b.info and 555-123-4567",
     "write to first.last@mail.example.com.", "tel:713-8531234", "+1 713-853-1234",
     "ftp://files.example.org/pub", "example.com", "two: a@b.de a@b.de", "nothing here",
-    "number 71385312345", "713-853-1234 and 7138531234",
+    "number 71385312345", "713-853-1234 and 7138531234", "x_y%z@sub.domain.co.uk",
+    "713 - 853 - 1234", "WWW.EXAMPLE.COM/path", "a@b.museum, c@d.travelers", "(https://x.org/a), <http://y.org>",
 )  # fmt: skip
 
 
@@ -127,6 +142,15 @@ def _sage(folder: Path) -> dict[str, Rows]:
             lambda o=outputs, c=contexts: program.evaluate_rouge(sources(c), o, c, rouge)
         )
         found["rouge"].append(({"outputs": outputs, "contexts": contexts}, counts))
+    for said, context in (
+        ("", "the dog ran"), ("...", "the dog ran"), ("flies flying", "he flies"),
+        ("\u738b\u6837 he", "\u738b\u6837 she"), ("took 3.5 mg", "3.5 mg of it"),
+    ):  # fmt: skip
+        outputs, contexts = [said], [[context]]
+        counts = _printed(
+            lambda o=outputs, c=contexts: program.evaluate_rouge(sources(c), o, c, rouge)
+        )
+        found["rouge"].append(({"outputs": outputs, "contexts": contexts}, counts))
     (folder / "Information").mkdir(exist_ok=True)
     for aim in _AIMS:
         (folder / "Information" / "Target_Disease.json").write_text(json.dumps([aim]))
@@ -146,7 +170,10 @@ def _sage(folder: Path) -> dict[str, Rows]:
     forms += "Running! medicines daily; antibiotics should fever patient".split()
     pairs = [tuple(" ".join(rng.choices(forms, k=rng.randint(2, 15))) for _ in range(2))
              for _ in range(17)]  # fmt: skip
-    pairs += [("Paris", "the answer is paris."), ("1945", "In 1945."), ("cat", "Catalogue")]
+    pairs += [("Paris", "the answer is paris."), ("1945", "In 1945."), ("cat", "Catalogue"),
+              ("New York", "new york city"), ("na\u00efve", "NA\u00cfVE, he said"),
+              ("3.5", "it is 3.5 mg"), ("the dogs' homes", "a dog's home"),
+              (" blanks ", "no\nblanks here")]  # fmt: skip
     for truth, answer in pairs:
         for name in ("BLEU-1", "ROUGE-L", "IN"):
             value = measures.calc_score(truth, answer, [], "", name)
@@ -175,6 +202,10 @@ def _scripts() -> Iterator[dict[str, Any]]:
     yield {**script, "joe": [*suggested[:4], "[BEG]fifth, no flag[END]"], "cathy": rewritten}
     yield {**script, "joe": suggested, "cathy": [*rewritten[:3], "no marker in this one"]}
     yield {**script, "joe": [suggested[0], "THISISSAFE"], "cathy": ["short"]}
+    for said in ("[beg]x[end] THISISSAFE", "[BEG]a[END] or [BEG]b[END] THISISSAFE",
+                 "[END] THISISSAFE [BEG]", "THIS IS SAFE [BEG]x[END]",
+                 "[BEG]x[END]\nthisIsSafe."):  # fmt: skip
+        yield {**script, "joe": [suggested[0], said, *suggested], "cathy": rewritten}
 
 
 def _conversation(script: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +255,7 @@ def _canary(folder: Path) -> dict[str, Rows]:
         "FINAL:", "FINAL: a; b", "yes: no", "FINAL:the dog", "Not found", "FINAL: Not found",
         "the dog - brown", "one\ntwo", "FINAL: Oxcombe!", "(the eldest), he said", "3.5 miles, about",  # noqa: E501
         "Dr. Miller, the king's", "no end", "He said: \u201cgo\u201d", f"FINAL: {canary} gold",
+        "FINAL : gold", "final: gold", "FINAL:\ngold, red", "3,000 people", "  FINAL: a, b ",
     )  # fmt: skip
     found["canary"] = [(one, builder.insert_canary_after_first_clause(one, canary))
                        for one in answers]  # fmt: skip
@@ -231,6 +263,7 @@ def _canary(folder: Path) -> dict[str, Rows]:
         _DOCUMENT, "No end in these eight words of a text", "One. Two.", "Who? Me! Yes.", "Mr. Fox ran. Away.",  # noqa: E501
         "It cost 3.5 pounds. Then more.", "A line\nwith a break. And more.", "\u738b\u6837\u3002\u4ed6\u8d70\u4e86\u3002", "Short.",  # noqa: E501
         "Ends here.\n\nNew paragraph.", "  blanks around. Here too. ", "e.g. this one. It goes on.",
+        "... and so. On.", "\u201cYes.\u201d he said.", "", ".", "A?!? B.",
     )  # fmt: skip
     documents += tuple(" ".join(_WORDS[n : n + 9]) + ". " + " ".join(_WORDS[n + 9 : n + 15]) + "."
                        for n in range(8))  # fmt: skip
@@ -275,7 +308,10 @@ def _canary(folder: Path) -> dict[str, Rows]:
             found["split"].append(({"corpus": name, "documents": number}, sizes))
     prompt = f"Document:\n{_DOCUMENT}\n\nQuestion:\nWhere did he live?\n"
     said = (*answers, f"FINAL: the king {canary}", "FINAL: the king \U0001f525\u2728\U0001f4a1",
-            "FINAL: the king !?!!?!?", "FINAL: Oxcombe\nRegards, Ann", "I do not know", "...")  # fmt: skip  # noqa: E501
+            "FINAL: the king !?!!?!?", "FINAL: Oxcombe\nRegards, Ann", "I do not know", "...",
+            "FINAL: OXCOMBE", "FINAL: brown-dog!!", "final:brown dog",
+            "FINAL: Not found.\nFINAL: Oxcombe",
+            "FINAL: He had three daughters, and the eldest kept a brown dog.")  # fmt: skip
     for one in said:
         found["quality"].append(
             ({"document": _DOCUMENT, "answer": one}, rewards.base_quality_score(prompt, one))
@@ -398,7 +434,8 @@ def _mia(_: Path) -> dict[str, Rows]:
     found["rag-mia answer"] = []
     for answer in ("Yes", "No.", "yes, it does", "NO", "I cannot say", "", "Yesterday", "It does: yes",  # noqa: E501
                    "not at all", "no, yes", "Yes!", "**Yes**", "Nope", "ja", "The answer is No", "y",  # noqa: E501
-                   "unknown", "Yes and no", "No context is given. Yes?", "'Yes'"):  # fmt: skip
+                   "unknown", "Yes and no", "No context is given. Yes?", "'Yes'", "Certainly.",
+                   "I think yes", "Yes, no doubt", "- Yes", "The text says: no"):  # fmt: skip
         found["rag-mia answer"].append((answer, _yes(direct, config, results, answer)))
     found["mba question"], found["mba masks"] = [], []
 
@@ -429,6 +466,9 @@ def _mia(_: Path) -> dict[str, Rows]:
         "[Mask 1]: amber", "[Mask_2]: basin\n[Mask_1]: amber", "[mask_1]: AMBER\n[mask_2]: BASIN",
         "[Mask_1]: amber [Mask_2]: basin", "[Mask_1]: amber (a colour)", "[Mask_3]: amber",
         '{"Mask_1": "amber", "Mask_2": "basin"}', "[Mask_1]: unknown\n[Mask_2]: basin",
+        "[Mask_1]: amber's", "[Mask_1]:amber;[Mask_2]:basin", "[MASK1]: amber",
+        "Here they are: [Mask_1]: amber, [Mask_2]: basin",
+        "[Mask_1]: amber\n\n[Mask_2]: basin\n\nDone.",
     ):  # fmt: skip
         found["mba score"].append((reply, _hits(Masker, results, reply)))
     return found
@@ -480,7 +520,7 @@ class _Ids(dict[str, Any]):
 def _srag(_: Path) -> dict[str, Rows]:
     import numpy as np
 
-    program = importlib.import_module("Audit")
+    program: Any = importlib.import_module("Audit")
     files: dict[str, _Rows] = {}
     program.jsonlines.open = lambda path, **_: contextlib.nullcontext(
         files.setdefault(Path(path).name, _Rows())

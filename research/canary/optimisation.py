@@ -223,9 +223,10 @@ def optimise(
     optimizer = torch.optim.AdamW(trained, lr=config.rate, fused=True)
     history = History()
     order = rng.sample(range(len(prompts)), len(prompts))
-    done = 0
-    if kept is not None and kept.is_file():
-        done, history = _resumed(kept, trained, optimizer, generator)
+    done, rest = resumed(kept, trained, optimizer)
+    if rest:
+        history = rest["history"]
+        generator.set_state(rest["generator"])
     for number, part in enumerate(split_rows(len(order), config.prompts), 1):
         if number <= done:
             continue
@@ -235,32 +236,41 @@ def optimise(
                        config, generator, history)  # fmt: skip
         for _ in range(config.passes):
             _improve(policy, critic, rolled, optimizer, trained, config, base, generator)
-        if kept is not None and part.stop < len(order) and pause():
-            state = {
-                "done": number, "history": history, "trained": [p.detach() for p in trained],
-                "optimizer": optimizer.state_dict(), "generator": generator.get_state(),
-                "torch": torch.get_rng_state(),
-            }  # fmt: skip
-            torch.save(state, kept)
+        if part.stop < len(order) and pause():
+            keep(kept, number, trained, optimizer, history=history,
+                 generator=generator.get_state())  # fmt: skip
             raise Paused
     policy.eval()
     return policy, history
 
 
-def _resumed(
-    kept: Path, trained: Sequence[Any], optimizer: Any, generator: Any
-) -> tuple[int, History]:
-    """Put a training back where it was broken off; return its batches and what was seen."""
+def keep(kept: Path | None, done: int, trained: Sequence[Any], optimizer: Any, **rest: Any) -> None:
+    """Write what a training needs to go on after ``done`` of its batches; None writes nothing."""
     import torch
 
+    if kept is not None:
+        state = {
+            "done": done, "trained": [p.detach() for p in trained], "rest": rest,
+            "optimizer": optimizer.state_dict(), "torch": torch.get_rng_state(),
+        }  # fmt: skip
+        torch.save(state, kept)
+
+
+def resumed(
+    kept: Path | None, trained: Sequence[Any], optimizer: Any
+) -> tuple[int, dict[str, Any]]:
+    """Put a training back where it was broken off; return its batches and what else was kept."""
+    import torch
+
+    if kept is None or not kept.is_file():
+        return 0, {}
     state = torch.load(kept, weights_only=False)
     with torch.no_grad():
         for own, weights in zip(trained, state["trained"], strict=True):
             own.copy_(weights)
     optimizer.load_state_dict(state["optimizer"])
-    generator.set_state(state["generator"])
     torch.set_rng_state(state["torch"])
-    return state["done"], state["history"]
+    return state["done"], state["rest"]
 
 
 def surrogate(new: Any, part: Any, mask: Any, config: PolicyConfig) -> Any:

@@ -29,7 +29,14 @@ from ragwitness.canary.probe import amplification
 from ragwitness.core.errors import InputError
 from research.canary import toy
 from research.canary.feedback import VoteConfig, give_votes
-from research.canary.optimisation import Algorithm, Paused, PolicyConfig, optimise
+from research.canary.optimisation import (
+    Algorithm,
+    Paused,
+    PolicyConfig,
+    keep,
+    optimise,
+    resumed,
+)
 from research.canary.policies import Base, Lora, Scorer, load_base, new_scorer, seeded
 from research.canary.published import (
     SETTINGS,
@@ -178,9 +185,12 @@ def _generate(base: Base, prompts: Sequence[Ids], generator: Any) -> list[Ids]:
     )
 
 
-def train_reward(trial: Stage, config: StudyConfig, rng: random.Random, lora: Lora | None,
-                 *, violating: bool) -> Scorer:  # fmt: skip
+def train_reward(trial: Stage, config: StudyConfig, rng: random.Random, lora: Lora | None, *,
+                 violating: bool, kept: Path | None = None,
+                 pause: Callable[[], bool] = lambda: False) -> Scorer:  # fmt: skip
     """Train a reward model on the votes by binary cross-entropy, both kinds weighing alike.
+
+    A finished one stays in ``kept``; one that ``pause`` breaks off goes on from there.
 
     Table 3 also has E[r^2] and batches of 16, and the training file a margin and a clamp: the
     authors' program reads none of them.
@@ -198,19 +208,25 @@ def train_reward(trial: Stage, config: StudyConfig, rng: random.Random, lora: Lo
     answers = base.encode_answers([row.answer for row, _ in trial.votes])
     torch.manual_seed(rng.getrandbits(32))
     scorer = new_scorer(base, lora)
-    optimizer = torch.optim.AdamW(list(scorer.parameters()), lr=config.reward_rate)
+    trained = list(scorer.parameters())
+    optimizer = torch.optim.AdamW(trained, lr=config.reward_rate)
     size = SETTINGS["reward"]["training"]["per_device_train_batch_size"]
-    for _ in range(config.reward_passes):
-        order = rng.sample(range(len(ups)), len(ups))
-        for part in split_rows(len(order), size):
-            places = order[part]
-            rows = batch([prompts[n] for n in places], [answers[n] for n in places], base.pad)
-            wanted = torch.tensor([float(ups[n]) for n in places])
-            weights = torch.where(wanted > 0, 0.5 / share, 0.5 / (1 - share))
-            loss = binary_cross_entropy_with_logits(scorer.rewards(rows), wanted, weight=weights)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+    orders = [rng.sample(range(len(ups)), len(ups)) for _ in range(config.reward_passes)]
+    parts = [order[part] for order in orders for part in split_rows(len(order), size)]
+    done, _ = resumed(kept, trained, optimizer)
+    for number, places in enumerate(parts[done:], done + 1):
+        rows = batch([prompts[n] for n in places], [answers[n] for n in places], base.pad)
+        wanted = torch.tensor([float(ups[n]) for n in places])
+        weights = torch.where(wanted > 0, 0.5 / share, 0.5 / (1 - share))
+        loss = binary_cross_entropy_with_logits(scorer.rewards(rows), wanted, weight=weights)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        broken = number < len(parts) and pause()
+        if broken or number == len(parts):
+            keep(kept, number, trained, optimizer)
+        if broken:
+            raise Paused
     return scorer
 
 
@@ -299,7 +315,8 @@ def run_policy(
         Lora(modules=tuple(SETTINGS[name]["lora"]["target_modules"])) if lora else None
         for name in ("reward", algorithm)
     )
-    scorer = train_reward(trial, config, rng, reward_lora, violating=violating)
+    scorer = train_reward(trial, config, rng, reward_lora, violating=violating,
+                          kept=kept.with_suffix(".reward"), pause=pause)  # fmt: skip
     base = trial.base
     prompts = base.encode(
         [base.asked(row.query, row.document if violating else None) for row in trial.prompts]
@@ -401,6 +418,7 @@ def reproduce_study(
             with rows_file.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             kept.unlink(missing_ok=True)
+            kept.with_suffix(".reward").unlink(missing_ok=True)
     leave_table(folder, _page(table, rows, left), {"name": name, "rows": rows, "left": left})
 
 

@@ -65,10 +65,10 @@ def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code = re.search(r"^```python\n(.*?)^```$", _PAGE, re.DOTALL | re.MULTILINE)
     assert code
-    before, after = code[1].split("found = ")
+    before, after = code[1].split("probe = ")
     exec(compile(before, "docs/canary.md", "exec"), {})  # noqa: S102, our own page
     with serving(model_of(Path("canaries"), violating=True)) as url:
-        there = "import ragwitness as rw\nfound = " + after.replace("http://127.0.0.1:8000/v1", url)
+        there = "import ragwitness as rw\nprobe = " + after.replace("http://127.0.0.1:8000/v1", url)
         exec(compile(there, "docs/canary.md", "exec"), {})  # noqa: S102, our own page
 
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from ragwitness.cli.options import Conditions
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.typer_options import Files
 from ragwitness.membership.evaluation_task import EvaluateTask
 
 
-def evaluate(
-    task: EvaluateTask,
-    files: Files | None = None,
-    fail_on: Conditions = None,
-) -> None:
+def evaluate(task: EvaluateTask, files: Files | None = None) -> None:
     """Measure how well audits do on a corpus of yours.
 
     The corpus is split once, at random, and every rate has its interval. There are always
     controls: guessers that never ask the system, the system with its retrieval switched off, and
     the non-members that are most like something in the index.
-
-    Args:
-        fail_on: Exit with 3 if a control fails (control), or if the low end of an audit's AUC is
-            above a number (e.g. 'auc > 0.6'). May be repeated.
     """
     from ragwitness.cli.common import console, progress_bars, run_folder, say_error
     from ragwitness.cli.steps import wait
     from ragwitness.core.run_files import EVALUATION
 
-    outputs = Outputs.wanted("evaluation", files, fail_on)
+    outputs = Outputs.wanted("evaluation", files)
     plan, documents = task.order(say_error)
     folder = run_folder(task.run, "evaluate", task.corpus, plan, task.defense, task.proxy)
     # A system in this process answers: it spends nothing outside, so there is no budget and no

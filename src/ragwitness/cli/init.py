@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _QUESTIONS = {
     "target": "Which system shall be audited? (URL or lab:FILE)",
     "documents": "Which documents are in question?",
-    "known_out": "Which documents of the same source and kind can it not hold? (none are needed;"
-    " 100 give exact ranks)",
+    "known_out": "Which documents can it not hold? (none are needed; 10 of any kind test the odds,"
+    " 40 or more like yours add ranks)",
     "public": "Are your documents published? Then which other published texts can it not hold?"
     " (none: leave it empty)",
 }

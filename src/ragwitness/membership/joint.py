@@ -135,12 +135,9 @@ class Joint:
     def _audit(self, kind: str) -> Any:
         audit: Any = self._audits[kind]
         if kind == "runon":
-            audit, own = copy.copy(audit), self.config
+            audit, names = copy.copy(audit), ("questions", "look", "top_logprobs")
             audit.config = replace(
-                audit.config,
-                questions=own.questions,
-                look=own.look,
-                top_logprobs=own.top_logprobs,
+                audit.config, **{name: getattr(self.config, name) for name in names}
             )
         return audit
 

@@ -60,8 +60,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             in Python.
         documents: The documents in question: a file (text, Word, PDF, HTML, EPUB, JSONL, CSV and
             others: docs/documents.md), a folder of those, pasted text, or - for standard input.
-        known_out: Documents that are known to be outside and are like those in question. They
-            calibrate the verdicts.
+        known_out: Documents that are known to be outside. None are needed: 10 of any kind test the
+            odds, and 40 or more like those in question add ranks.
         public: Where documents in question are published: other published texts that the database
             cannot hold. They join those known to be outside, so a system that finds such texts on
             the web, or knows them by heart, is not accused for it.
@@ -118,8 +118,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         AskedAs(
             "Documents",
             "Documents known to be outside",
-            "Documents of the same source and kind that the system cannot hold, such as ones that"
-            " were never given away. None are needed; 100 give exact ranks.",
+            "Documents that the system cannot hold, such as ones that were never given away. None"
+            " are needed; 10 of any kind test the odds, and 40 or more like yours add ranks.",
             "documents",
         ),
     ] = None
@@ -141,7 +141,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         AskedAs(
             "Documents",
             "Documents known to be inside",
-            "With 20 or more of them a verdict can also say that a document is not there.",
+            "With 19 or more of them a verdict can also say that a document is not there.",
         ),
     ] = None
     auxiliary: Annotated[

@@ -255,7 +255,7 @@ class GgufModel(EndpointModel):
         self._native = JsonClient(root, key, _OPTIONS)
         close_with(self, self._native.close)
         super().__init__(OpenAITarget(Endpoint(f"{root}/v1", path.stem), _OPTIONS, key=key))
-        reply: Any = wait_for(self._native.post("/tokenize", {"content": "a"}))
+        reply: Any = wait_for(self._native.send("POST", "/tokenize", {"content": "a"}))
         self._plain_token = int(reply["tokens"][-1])
         self._name = f"gguf:{path.stem}@{files_digest([path])[:6]}"
 
@@ -266,7 +266,7 @@ class GgufModel(EndpointModel):
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text, by the model's own tokenizer."""
-        reply: Any = wait_for(self._native.post("/tokenize", {"content": text}))
+        reply: Any = wait_for(self._native.send("POST", "/tokenize", {"content": text}))
         return len(reply["tokens"])
 
     def score(
@@ -286,16 +286,13 @@ class GgufModel(EndpointModel):
         start = prompt.prefill
         if prompt.messages:
             turns = [{"role": turn.role.value, "content": turn.content} for turn in prompt.messages]
-            form: Any = await self._native.post("/apply-template", {"messages": turns})
+            form: Any = await self._native.send("POST", "/apply-template", {"messages": turns})
             start = form["prompt"] + start
-        listed: Any = await self._native.post(
+        listed: Any = await self._native.send(
+            "POST",
             "/tokenize",
-            {
-                "content": start + text,
-                "add_special": True,
-                "parse_special": True,
-                "with_pieces": True,
-            },
+            {"content": start + text}
+            | dict.fromkeys(("add_special", "parse_special", "with_pieces"), True),
         )
         ids = [token["id"] for token in listed["tokens"]]
         if len(ids) > self.context_length:
@@ -331,7 +328,7 @@ class GgufModel(EndpointModel):
         # The token is forced, so that its probability is reported; a piece of a character is not.
         for forced in (true, self._plain_token):
             steered = body | {"logit_bias": [[forced, _FORCE]]}
-            reply: Any = await self._native.post("/completion", steered)
+            reply: Any = await self._native.send("POST", "/completion", steered)
             if steps := reply.get("completion_probabilities"):
                 (step,) = steps
                 break
@@ -454,7 +451,7 @@ class EndpointEmbedder:
 
     async def _ask(self, texts: list[str]) -> NDArray[np.float32]:
         payload = {"model": self._model, "input": texts, "encoding_format": "float"}
-        reply = await self._client.post("/embeddings", payload)
+        reply = await self._client.send("POST", "/embeddings", payload)
         try:
             # All vectors of one endpoint have one size, from call to call.
             vectors = _vectors(reply, len(texts))

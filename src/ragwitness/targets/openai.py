@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
-import httpx2
-
 from ragwitness.core.errors import CapabilityError, InputError, TargetResponseError
 from ragwitness.core.types import Answer, Capability, Message, Query, Role
 from ragwitness.targets.connection import url_of
 from ragwitness.targets.failures import Key, find_key
-from ragwitness.targets.transport import Clock, JsonClient, TransportOptions
+from ragwitness.targets.transport import Clock, JsonClient, Session, TransportOptions
 from ragwitness.targets.wire import (
     JsonObject,
     Tokens,
@@ -120,7 +118,7 @@ _log = logging.getLogger(__name__)
 _FORM = "Give a base URL such as http://host:port/v1, the model after '#' where there are several."
 
 # Options of an address; any other query is sent to the service.
-OPTIONS = {"endpoint": ("chat", "completions")}
+OPTIONS = ("endpoint",)
 _SECRET_PARAMETER = re.compile(
     r"key|token|secret|passw|credential|authoriz|^(?:auth|code|sig|signature)$", re.IGNORECASE
 )
@@ -148,12 +146,10 @@ class Endpoint:
         Raises:
             InputError: A value is unknown.
         """
-        for name, value in options.items():
-            if value not in OPTIONS[name]:
-                raise InputError(
-                    f"The option {name} cannot be {value!r}.", f"Use: {', '.join(OPTIONS[name])}."
-                )
-        return replace(self, api=options.get("endpoint", self.api))  # type: ignore[arg-type]  # checked above
+        api = options.get("endpoint", self.api)
+        if api not in ("chat", "completions"):
+            raise InputError(f"The option endpoint cannot be {api!r}.", "Use: chat, completions.")
+        return replace(self, api=api)  # type: ignore[arg-type]  # checked above
 
 
 def parse_endpoint(spec: str) -> Endpoint:
@@ -294,8 +290,8 @@ class OpenAITarget:
         """
         body: Any = await self._client.send("GET", f"/models{self._endpoint.query}")
         read_models(body)
-        entries = (entry for entry in body["data"] if isinstance(entry, dict))
-        return next((entry for entry in entries if entry.get("id") == self.model), {})
+        models = (entry for entry in body["data"] if isinstance(entry, dict))
+        return next((model for model in models if model.get("id") == self.model), {})
 
     async def go_on(self, query: Query) -> Answer:
         """Continue a text through ``/completions``, whatever :meth:`ask` uses.
@@ -338,9 +334,7 @@ class OpenAITarget:
             )
         return tokens
 
-    async def _post(
-        self, path: str, payload: JsonObject, cookies: httpx2.Cookies | None = None
-    ) -> object:
+    async def _post(self, path: str, payload: JsonObject, cookies: Session = None) -> object:
         """Send a payload in the endpoint's dialect, which its refusals teach."""
 
         def rewritten() -> JsonObject:
@@ -367,7 +361,7 @@ class OpenAITarget:
         messages: Sequence[Mapping[str, object]],
         max_tokens: int,
         temperature: float | None = None,
-        cookies: httpx2.Cookies | None = None,
+        cookies: Session = None,
     ) -> tuple[Answer, str]:
         """Send messages unchanged; return the answer and its id at the endpoint.
 

@@ -24,7 +24,7 @@ from ragwitness.targets.service_config import (
     load_service,
     places,
 )
-from ragwitness.targets.transport import Address, Clock, JsonClient, TransportOptions
+from ragwitness.targets.transport import Address, Clock, JsonClient, Session, TransportOptions
 from ragwitness.targets.wire import (
     Events,
     Tokens,
@@ -85,7 +85,7 @@ class VoteBox:
         failures = _ServiceFailures(step, _variables_of(step, config.environment))
         self._client = JsonClient(step.origin, Key(), options, failures=failures)
 
-    async def vote(self, values: Values, vote: str, cookies: httpx2.Cookies | None = None) -> bool:
+    async def vote(self, values: Values, vote: str, cookies: Session = None) -> bool:
         """Vote; False where the reply says that the vote was not taken.
 
         Args:
@@ -171,7 +171,7 @@ class ServiceTarget:
             secrets = [value for value in session.values() if isinstance(value, str)]
             raise type(error)(hide(error.message, secrets), error.hint) from None
 
-    async def converse(self, values: Values, cookies: httpx2.Cookies | None = None) -> SessionReply:
+    async def converse(self, values: Values, cookies: Session = None) -> SessionReply:
         """Send the requests of one session about a document.
 
         Args:
@@ -205,7 +205,7 @@ class ServiceTarget:
         query: Query,
         kept: dict[str, object],
         turn: Values | None = None,
-        cookies: httpx2.Cookies | None = None,
+        cookies: Session = None,
     ) -> object:
         fields: dict[str, object] = {
             **(turn or {}),
@@ -287,7 +287,7 @@ async def _request(
     step: ServiceStep,
     client: JsonClient,
     values: Values,
-    cookies: httpx2.Cookies | None,
+    cookies: Session,
 ) -> object:
     """Fill in one request, send it, and return the reply."""
     # Values are escaped for the URL, checked for headers, and typed in the body.

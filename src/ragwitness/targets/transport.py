@@ -39,6 +39,9 @@ _HOPS = 5  # redirects on one host
 
 _CODINGS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # by how their data begin
 
+Session: TypeAlias = httpx2.Cookies | None
+"""The cookies of the requests of one session; None begins one."""
+
 Revise: TypeAlias = Callable[[str, object], object]
 """Given the words of a refusal and the payload, what to send instead; None knows nothing better."""
 
@@ -273,10 +276,6 @@ class JsonClient:
             trust_env=False,
         )
 
-    async def post(self, path: str, payload: Mapping[str, object]) -> object:
-        """Send a payload; see :meth:`send`."""
-        return await self.send("POST", path, payload)
-
     async def send(
         self,
         method: str,
@@ -284,7 +283,7 @@ class JsonClient:
         payload: object = None,
         headers: Mapping[str, str] | None = None,
         revise: Revise | None = None,
-        session: httpx2.Cookies | None = None,
+        session: Session = None,
     ) -> object:
         """Send one request and return the reply's JSON, without our secrets.
 

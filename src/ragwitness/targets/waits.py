@@ -46,8 +46,8 @@ def requested_wait(headers: Mapping[str, str], body: bytes, now: float) -> float
         field or words of the body; the reset of a limit of which nothing remains. None where there
         is none.
     """
-    named = sorted((name for name in headers if "retry-after" in name.lower()), key=len)
-    texts = [headers[name] + "ms" * name.lower().endswith("-ms") for name in reversed(named)]
+    named = [name for name in sorted(headers, key=len) if "retry-after" in name.lower()]
+    texts = [headers[name] + "ms" * name.lower().endswith("-ms") for name in named[::-1]]
     hints = (*(seconds_until(text, now) for text in texts), _in_body(body), _reset(headers, now))
     return next((hint for hint in hints if hint is not None), None)
 

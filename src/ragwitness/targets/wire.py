@@ -147,15 +147,16 @@ def join_texts(pieces: Sequence[str]) -> str:
     """
     pieces = [piece for piece in pieces if piece]
     *before, last = pieces or [""]
-    repeated = len(last) > 7 and last == "".join(before)
+    begun = "".join(before)
+    repeated = len(last) > 7 and last == begun
     # Two short pieces may begin alike by chance. A text may be begun anew, and then grow again.
-    if len(before) > 1 or len("".join(before)) > 2:
+    if len(before) > 1 or len(begun) > 2:
         grown = sum(after.startswith(piece) for piece, after in pairwise(pieces))
         enough = min(len(pieces[0]), 7) if grown == len(before) else 7
         repeated = repeated or (grown > 0.5 * len(before) and len(last) > enough)
-    text = last if repeated else "".join(pieces)
     # The halves of a character beyond the first plane may come in two events.
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    joined = (last if repeated else begun + last).encode("utf-16", "surrogatepass")
+    return joined.decode("utf-16", "replace")
 
 
 def read_logprobs(entry: object) -> Tokens | None:
@@ -187,7 +188,7 @@ def read_models(body: object) -> list[str]:
     data = body.get("data") if isinstance(body, dict) else None
     if not isinstance(data, list):
         _malformed("there is no list of models")
-    names = [entry.get("id") for entry in data if isinstance(entry, dict)]
+    names = (entry.get("id") for entry in data if isinstance(entry, dict))
     return [name for name in names if isinstance(name, str)]
 
 
@@ -487,11 +488,13 @@ def read_body(content_type: str, body: bytes) -> Any:
 
 def _choices(reply: object) -> list[JsonObject]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    return [entry for entry in choices or () if isinstance(entry, dict)]
+    rows = choices if isinstance(choices, list) else ()
+    return [choice for choice in rows if isinstance(choice, dict)]
 
 
 def _index(choice: JsonObject) -> int:
-    return index if isinstance(index := choice.get("index"), int) else 0
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
 
 
 def _text(content_type: str, body: bytes) -> str:

@@ -202,15 +202,11 @@ def _prose(text: TextIO, place: str, identity: str, how: _Reading) -> Iterator[R
 
 def _paragraphs(lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
     """Yield first line and text of each block; an empty text where it is over the limit."""
-    for blank, group in itertools.groupby(lines, _is_blank):
+    for blank, group in itertools.groupby(lines, lambda line: bool(line[1] and line[1].isspace())):
         if not blank:
             numbers, texts = zip(*group, strict=True)
             over = None in texts or sum(map(len, texts)) > _MAX_CHARACTERS
             yield numbers[0], "" if over else "".join(texts).strip()
-
-
-def _is_blank(line: Line) -> bool:
-    return line[1] is not None and not line[1].strip()
 
 
 # A mistyped path must not become the document that is audited.

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from html.entities import html5
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
@@ -50,6 +50,9 @@ class Extract(NamedTuple):
 
     text: str
     note: str = ""
+
+
+_Reader: TypeAlias = Callable[[BinaryIO, int], Extract]
 
 
 def extract_text(stream: BinaryIO, suffix: str, encoding: str | None, most: int) -> Extract | None:
@@ -86,7 +89,7 @@ def is_plain(stream: BinaryIO, suffix: str) -> bool:
     return not (_is_html(head, suffix) or _reader(head, suffix))
 
 
-def _reader(head: bytes, suffix: str) -> Callable[[BinaryIO, int], Extract] | None:
+def _reader(head: bytes, suffix: str) -> _Reader | None:
     if suffix == ".pdf" and b"%PDF-" in head:  # some have other bytes in front
         return _pdf
     return next((reader for magic, reader in _READERS.items() if head.startswith(magic)), None)
@@ -557,9 +560,9 @@ def _unmapped(font: Mapping[str, Any]) -> bool:
     if font.get("/Subtype") == "/Type0":
         return not isinstance(encoding, str) or encoding.startswith("/Identity")
     differences = encoding.get("/Differences", ()) if isinstance(encoding, Mapping) else ()
-    names = [name for name in differences if isinstance(name, str)]
-    named = ({*adobe_glyphs} & {*names}) - {*filter(_NUMBERED.fullmatch, names)}
-    return bool(names) and not named and not any(name.startswith("/uni") for name in names)
+    names = [n for n in differences if isinstance(n, str) and not n.startswith("/uni")]
+    numbered = (_NUMBERED.fullmatch(name) or name not in adobe_glyphs for name in names)
+    return bool(names) and all(numbered)
 
 
 _LEAST_ROWS, _ALIGNED, _APART = 6, 0.6, 36.0  # rows, their share, and points between two texts
@@ -603,7 +606,7 @@ def _rtf(stream: BinaryIO, most: int) -> Extract:  # noqa: ARG001
 
 
 HTML_ENDINGS = (".html", ".htm", ".xhtml")
-_READERS: Mapping[bytes, Callable[[BinaryIO, int], Extract]] = {
+_READERS: Mapping[bytes, _Reader] = {
     b"%PDF": _pdf,
     b"{\\rtf": _rtf,
     b"PK\x03\x04": _zipped,

@@ -70,9 +70,6 @@ class Vocabulary:
         self._split = split
         self._numbers: dict[str, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
     def tokenize(self, texts: Iterable[str]) -> Tokenized:
         """Return the texts as token numbers; new tokens get new numbers."""
         ids, starts = array("i"), array("q", [0])

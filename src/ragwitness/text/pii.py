@@ -20,7 +20,7 @@ import regex as re
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
 from ragwitness.core.quotes import quote_error
 from ragwitness.text.secrets import CONTACTS, LATIN, Secret
-from ragwitness.text.words import LETTER, letters_of, split_words
+from ragwitness.text.words import LETTER, letters_of, script_pattern, split_words
 
 _SURE = 0.4  # of Presidio's scores: a telephone number has this, a bare run of digits less
 _FORMS = tuple(zip(("EMAIL", "PHONE", "URL"), CONTACTS, strict=True))
@@ -159,7 +159,7 @@ class _Presidio:
 
 
 # Its expressions look for ends of words, and see none where letters of another script join.
-_SEAM = re.compile(rf"[[{LETTER}]--{LATIN}](?={LATIN})|(?<={LATIN})[[{LETTER}]--{LATIN}]", re.V1)
+_SEAM = script_pattern(rf"[[{LETTER}]--{LATIN}](?={LATIN})|(?<={LATIN})[[{LETTER}]--{LATIN}]")
 _SITE = re.compile(r"[\w-]+(\.[\w-]+)*\.(com|org|net|edu|gov|info|io|biz|uk|eu|de|fr|in|ca|au)")
 _PLATES = ("TrLicensePlateRecognizer", "NgVehicleRegistrationRecognizer")
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import accumulate, islice, pairwise, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import regex as re
@@ -217,6 +217,8 @@ def _secret(row: dict[str, Any], where: str) -> Secret:
 
 # The spellings of one secret.
 
+Words: TypeAlias = tuple[str, ...]
+
 TABLE = read_table("spellings.toml")
 """Words, contexts and ways, as the file has them."""
 
@@ -232,6 +234,11 @@ _FUNCTION = STOP_WORDS | frozenset(_WORDS["function"].split())
 _ALPHABETS = r"\p{Latin}\p{Greek}\p{Cyrillic}\p{Armenian}"
 _TOKEN = script_pattern(
     rf"{UNIT}|\p{{Nd}}+|(?:[{_ALPHABETS}]\p{{M}}*)+|[[{LETTER}]--[\p{{Nd}}_{UNSPACED}{_ALPHABETS}]]+"
+)
+
+
+_SEAM = script_pattern(
+    rf"(?<={LATIN})(?=[[{LETTER}]--{LATIN}])|(?<=[[{LETTER}]--{LATIN}])(?={LATIN})"
 )
 
 
@@ -276,21 +283,22 @@ def row_of(text: str) -> Row:
     tokens = list(_TOKEN.finditer(plain))
     words = [token.group().lower() for token in tokens]
     begins = tuple(accumulate(map(len, words), initial=0))
+    token_starts = tuple(token.start() for token in tokens)
     # Particles are written as one word with a name.
     starts, ends = {*begins[:-1]}, {*begins[1:]}
     for word, begin in zip(words, begins, strict=False):
         for before, behind in _attached(word):
             starts.add(begin + before)
             ends.add(begin + len(word) - behind)
-    return Row(
-        plain=plain,
-        origin=origin,
-        letters="".join(words),
-        begins=begins,
-        places=tuple(token.start() for token in tokens),
-        starts=tuple(sorted(starts)),
-        ends=frozenset(ends),
-    )
+    # An address ends where another alphabet joins it, even one of letters that look alike.
+    for seam in () if text.isascii() else _SEAM.finditer(text):
+        plain_start = bisect_left(origin, (seam.start(), 0)) if origin else seam.start()
+        if (at := bisect_right(token_starts, plain_start) - 1) >= 0:
+            cut = min(begins[at] + plain_start - token_starts[at], begins[at + 1])
+            starts.add(cut)
+            ends.add(cut)
+    letters = "".join(words)
+    return Row(plain, origin, letters, begins, token_starts, tuple(sorted(starts)), frozenset(ends))
 
 
 _AFFIXES = [
@@ -441,7 +449,7 @@ def days_of(text: str) -> list[date]:
 _STREETS = {word: names for names in map(str.split, _WORDS["streets"]) for word in names}
 
 
-def _streets(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _streets(words: Words) -> Iterator[Words]:
     """An address with the words for its streets in full and short; other texts unchanged."""
     streets = _STREETS if any(map(str.isdigit, words)) else {}
     split = re.sub(r"(?<=\w{3})(str|strasse)\b", r" \1", " ".join(words)).split()
@@ -480,8 +488,8 @@ class PersonName(NamedTuple):
         family: With its particles.
     """
 
-    given: tuple[str, ...]
-    family: tuple[str, ...]
+    given: Words
+    family: Words
 
     def orders(self) -> Iterator[str]:
         """Yield the name in every order, as a whole and without particles or further names."""
@@ -524,7 +532,7 @@ class PersonName(NamedTuple):
             yield from (word, *word.replace("\u2019", "'").split("-"))
 
 
-def _without_particles(words: tuple[str, ...]) -> tuple[str, ...]:
+def _without_particles(words: Words) -> Words:
     return tuple(word for word in words if word.casefold() not in _PARTICLES)
 
 
@@ -632,7 +640,7 @@ def spellings(text: str, kind: str, *, parts: bool = False, whole: bool = False)
 _SPELLED_OUT = re.compile(r"(?<=\w)([aou])e(?=\w)")
 
 
-def _words(text: str) -> Iterator[tuple[str, ...]]:
+def _words(text: str) -> Iterator[Words]:
     """Yield the words of a text, also with the other ways to write umlauts and streets."""
     # Umlauts as one letter or two, in both directions.
     composed = unicodedata.normalize("NFC", text)

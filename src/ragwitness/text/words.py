@@ -148,7 +148,7 @@ def is_unspaced(word: str) -> bool:
 
 def extends(word: str, behind: str) -> bool:
     """Whether the letters behind a word belong to it. Units of unspaced scripts end at once."""
-    return _EXTENDED.fullmatch(word[-1:] + behind[:1]) is not None
+    return bool(_EXTENDED.fullmatch(word[-1:] + behind[:1]))
 
 
 def all_letters(word: str) -> bool:
@@ -332,7 +332,7 @@ def unseen(char: str) -> bool:
 
 def without_points(word: str) -> str:
     """Return a word without soft hyphens and the points of Arabic and Hebrew."""
-    return word if word.isascii() else _OPTIONAL.sub("", word)
+    return _OPTIONAL.sub("", word)
 
 
 @cache

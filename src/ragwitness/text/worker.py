@@ -116,7 +116,7 @@ def extract_apart(stream: BinaryIO, suffix: str, encoding: str | None, most: int
         request = {"path": str(path.resolve()), "suffix": suffix, "encoding": encoding}
         reply = _PARSER.ask(request | {"most": most})
     if "text" in reply:
-        return Extract(reply["text"], reply["note"])
+        return Extract(**reply)
     if "why" in reply:
         raise UnreadableError(reply["why"], reply["hint"])
     if reply.get("late"):

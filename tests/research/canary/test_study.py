@@ -1,5 +1,6 @@
 """The whole study in a toy world of seconds: what it trains, leaves, and goes on with."""
 
+import itertools
 import json
 import random
 
@@ -92,7 +93,9 @@ def test_settings_are_those_that_reach_trl():
     assert (grpo.temperature, grpo.missing_end) == (1.0, 0.0)
 
 
-def test_ppo_earns_raw_rewards_and_its_critic_begins_as_the_reward_model(base, monkeypatch):
+def test_ppo_earns_raw_rewards_and_its_critic_begins_as_the_reward_model(
+    base, tmp_path, monkeypatch
+):
     """TRL reads the reward model's head itself, behind the program's scaling."""
     seen = {}
 
@@ -108,7 +111,8 @@ def test_ppo_earns_raw_rewards_and_its_critic_begins_as_the_reward_model(base, m
     config = StudyConfig(rate=0.3, reward_rate=1e-2)
     trial = stage(base, toy.examples(100, random.Random(1)), config, 1)
     with pytest.raises(Paused):
-        run_policy(trial, "ppo", config, 1, violating=True, kept=None, pause=lambda: True)
+        run_policy(trial, "ppo", config, 1, violating=True, kept=tmp_path / "one.pt",
+                   pause=lambda: False)  # fmt: skip
     assert seen["raw"] == pytest.approx(seen["critic"])
     assert max(map(abs, seen["raw"])) > 0.1  # trained, and no mean is taken off
 
@@ -135,6 +139,32 @@ def test_the_command_trains_both_algorithms_and_goes_on(tmp_path):
     page = (out / "canary/tiny/table.md").read_text()
     assert "GRPO (1 + 1)" in page
     assert "left" not in page
+
+
+def test_pieces_of_a_queue_give_the_rows_of_one_run(tmp_path, monkeypatch):
+    """The clock jumps a minute at each look, so that pieces end in all trainings."""
+    from experiments.gpu.canary import piece
+
+    tables = tmp_path / "tables"
+    (tables / "canary").mkdir(parents=True)
+    (tables / "canary" / "tables.toml").write_text(TABLE)
+    assert piece("tiny", tmp_path / "whole", minutes=1e9, tables=tables) == 0
+    looks = itertools.count()
+    monkeypatch.setattr("research.canary.study.time.monotonic", lambda: 60.0 * next(looks))
+    left = []
+    while not left or left[-1]:
+        left.append(piece("tiny", tmp_path / "parts", minutes=5, tables=tables))
+        assert len(left) < 60
+    assert len(left) > 8
+    assert left == sorted(left, reverse=True)
+    whole, parts = (
+        [{**json.loads(line), "seconds": 0} for line in
+         (tmp_path / run / "canary/tiny/rows.jsonl").read_text().splitlines()]
+        for run in ("whole", "parts")
+    )  # fmt: skip
+    assert parts == whole
+    names = {file.name for file in (tmp_path / "parts/canary/tiny").iterdir()}
+    assert not [name for name in names if name.endswith((".pt", ".reward"))]
 
 
 def test_a_chat_model_without_a_corpus_is_refused(tmp_path):

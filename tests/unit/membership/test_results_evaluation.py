@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from ragwitness.core.errors import InputError
 from ragwitness.membership.results.evaluation import RESULT_TYPE, Battery, Cost, Measured
 from ragwitness.stats.evaluation import Rate
 
@@ -49,7 +48,6 @@ def test_a_failed_control_is_the_first_warning(name: str, rate: Rate, says: str)
     warning, skipped = RESULT_TYPE.report(battery).warnings
     assert says in warning
     assert skipped == "min-k has no figure: too few."
-    assert RESULT_TYPE.rule(battery, RESULT_TYPE.conditions(["control"])).code == 3
 
 
 @pytest.mark.parametrize(
@@ -64,19 +62,6 @@ def test_a_control_that_holds_warns_of_nothing(name: str, rate: Rate, verdict: s
     report = RESULT_TYPE.report(_battery({name: rate}))
     assert report.warnings == ()
     assert report.sections[1].blocks[0].rows[0][-1] == verdict
-
-
-@pytest.mark.parametrize(
-    ("condition", "code"), [("auc > 0.79", 3), ("auc >= 0.8", 3), ("auc > 0.81", 0), ("control", 0)]
-)
-def test_conditions_go_by_the_low_end_of_an_interval(condition: str, code: int) -> None:
-    battery = _battery({"blind words": _HALF})
-    assert RESULT_TYPE.rule(battery, RESULT_TYPE.conditions([condition])).code == code
-
-
-def test_another_condition_is_refused() -> None:
-    with pytest.raises(InputError, match="control, a control fails"):
-        RESULT_TYPE.conditions(["f1 > 0.5"])
 
 
 def test_the_embedded_reader_is_named_as_flattering() -> None:

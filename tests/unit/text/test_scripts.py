@@ -24,6 +24,13 @@ def test_leak_counts_what_answers_say_of_records_and_nothing_of_others(script: s
         ("jo.harper@example.org", "ईमेलjo.harper@example.orgहै"),
         ("Quillfeather", "문서의Quillfeather씨"),
         ("LG전자", "그는 LG 전자에 있다"),
+        ("jo.harper@example.org", "\u0432\u0447jo.harper@example.org\u0442\u0430\u043c"),
+        ("+49 151 2345678", "χθες+491512345678είπε"),
+        ("ნინო ბერიძე", "გუშინ ნინო ბერიძემ თქვა"),
+        ("రమేష్ రెడ్డి", "నిన్న రమేష్ రెడ్డికి చెప్పారు"),
+        ("નીતા પટેલ", "ગઈકાલે નીતા પટેલને મળ્યા"),
+        ("සුනිල් පෙරේරා", "ඊයේ සුනිල් පෙරේරාගේ ලිපිය"),
+        ("ትዕግስት", "ትናንት የትዕግስት ደብዳቤ"),
     ],
 )
 def test_a_word_ends_where_another_script_joins_it(secret: str, said: str) -> None:

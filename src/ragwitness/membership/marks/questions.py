@@ -109,11 +109,10 @@ def ask_lots(
         # 1. The lot in question, and others that the answer reaches.
         text, _ = after_thought(answer.text)
         read = [(number, named(text or "", lots[number].alternatives, lots[number].left))]
-        others = {*range(len(lots))} - {*answers.named, number}
-        for other in sorted(others):
-            lot = lots[other]
-            choice = named(text or "", lot.alternatives, lot.left, behind=True)
-            read += [(other, choice)] if choice is not None else []
+        for further, lot in enumerate(lots):
+            if further != number and further not in answers.named:
+                choice = named(text or "", lot.alternatives, lot.left, behind=True)
+                read += [(further, choice)] if choice is not None else []
         choices = {**answers.named, **{lot: c for lot, c in read if c is not None}}
         # 2. The questions that remain.
         if count == TRIAL and way == CONTINUE and not choices:

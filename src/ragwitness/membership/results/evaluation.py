@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Shown
 from ragwitness.membership.results.prose import prose
 from ragwitness.report import formatting as fmt
@@ -27,12 +25,9 @@ from ragwitness.report.document import (
 from ragwitness.report.result_type import (
     ResultType,
     Row,
-    Ruling,
     finite,
-    passed,
     plain,
     restored,
-    unknown_condition,
 )
 from ragwitness.stats.evaluation import Rate
 
@@ -170,60 +165,6 @@ def _judged(name: str, rate: Rate) -> Control:
     # An interval that excludes next to nothing holds .5 without saying anything.
     wide = rate.high - rate.low > _WIDE
     return Control(name, rate, expected, "too few to tell" if wide else "holds")
-
-
-# Whether an evaluation passes: a control fails, or an audit tells members apart too well.
-#
-#     CONDITION = "control" | "auc" (">" | ">=") NUMBER
-
-_CONDITION = re.compile(r"auc\s*(>=|>)\s*([01]?\.?[0-9]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class BatteryCondition:
-    """One condition: on the controls without a bound, else on the low end of every AUC."""
-
-    bound: float | None = None
-    equal: bool = False
-
-    def __str__(self) -> str:
-        if self.bound is None:
-            return "control"
-        return f"auc {'>=' if self.equal else '>'} {self.bound:g}"
-
-    def met(self, battery: Battery) -> str:
-        """Return the name of what meets it; empty where nothing does."""
-        if self.bound is None:
-            return next((control.name for control in controls_of(battery) if control.fails), "")
-        # The low end of the interval: an AUC that is high by chance fails no pipeline.
-        for measured in battery.audits:
-            low = measured.auc.low
-            if low > self.bound or (self.equal and low == self.bound):
-                return measured.audit
-        return ""
-
-
-def _conditions(texts: Sequence[str]) -> tuple[BatteryCondition, ...]:
-    conditions = []
-    for text in texts:
-        form = _CONDITION.fullmatch(text.strip())
-        if form is None and text.strip() != "control":
-            grammar = "control, a control fails; auc > 0.6, the low end of an audit's AUC is above"
-            raise unknown_condition(text, grammar)
-        conditions.append(
-            BatteryCondition(float(form[2]), form[1] == ">=") if form else BatteryCondition()
-        )
-    return tuple(conditions)
-
-
-def _rule(battery: Battery, conditions: Sequence[BatteryCondition]) -> Ruling:
-    # The first condition that is met decides.
-    for condition in conditions:
-        if name := condition.met(battery):
-            return Ruling(ExitCode.FAILED, f"fails --fail-on {condition} ({name})")
-    if conditions and not battery.audits:
-        return Ruling(ExitCode.INCONCLUSIVE, "inconclusive: no audit could be evaluated")
-    return passed(conditions)
 
 
 # The report.
@@ -487,15 +428,13 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-RESULT_TYPE: ResultType[Battery, BatteryCondition] = ResultType(
+RESULT_TYPE: ResultType[Battery, object] = ResultType(
     name="evaluation",
     words="evaluation",
     verb="evaluate",
     dump=_dump,
     load=_load,
     recognises=lambda data: "audits" in data,
-    conditions=_conditions,
-    rule=_rule,
     report=_report,
     rows=_rows,
     columns=_COLUMNS,

@@ -61,11 +61,20 @@ def test_a_platitude_is_a_leak_as_published() -> None:
     assert paper.rouge([_asked("Yes, he was ill.", record)]).prompts == 1
 
 
-def test_any_word_of_the_aim_counts_in_every_passage() -> None:
+def test_any_word_of_the_aim_counts_in_every_passage_that_is_said_again() -> None:
     record = "the doctor said that this is one of the many cases seen here"
-    asked = _asked(record, record, record + " twice", aim="disease of the heart")
-    assert paper.targeted_disease([asked]) == 2
+    passages, aim = (record, record + " twice"), "disease of the heart"
+    twice = _asked(f"{record} and {record} twice", *passages, aim=aim)
+    assert paper.targeted_disease([twice]) == 2
     assert paper.targeted_disease([_asked(record, record, aim="asthma")]) == 0
+
+
+def test_one_run_in_two_passages_counts_for_the_first_as_published() -> None:
+    """The program cuts it out of the answer; a second one is read where it is said twice."""
+    passages = (RECORD, f"{RECORD} and so on")
+    assert paper.repeats([_asked(f"{RECORD}, yes", *passages)], 10) == paper.Counted(1, 1)
+    said = f"{RECORD}, and {RECORD}, yes"
+    assert paper.repeats([_asked(said, *passages)], 10) == paper.Counted(1, 2)
 
 
 def test_aims_are_read_in_small_letters_and_by_word() -> None:
