@@ -105,8 +105,8 @@ def attacked(
 
 def transcript_of(attack: str, ask: Ask, answer: Answer) -> Transcript:
     """Return a prompt with its answer."""
-    shown = (answer.contexts, ask.aim, answer.error, answer.channels)
-    return Transcript(attack, ask.query.prompt, answer.text, *shown)
+    fields = (answer.contexts, ask.aim, answer.error, answer.channels)
+    return Transcript(attack, ask.query.prompt, answer.text, *fields)
 
 
 async def ask_attacks(
