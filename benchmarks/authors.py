@@ -370,8 +370,8 @@ def _offsets(rewards: Any, canary: str, seed: int) -> tuple[Any, Any]:
 
 _TRAINING = "per_device_train_batch_size learning_rate"
 _LORA = "r alpha dropout target_modules"
-# What the program reads: the KL and the clip of GRPO, PPO's clip and scaled rewards, and the reward
-# model's accumulation, centring, margin and clamp stand in its files and reach no trainer.
+# The program reads these alone. No trainer gets GRPO's KL and clip, PPO's clip and scaled rewards,
+# or the reward model's accumulation, centring, margin and clamp.
 _READ = {
     "reward": {"training": f"{_TRAINING} num_train_epochs max_length eval_steps", "lora": _LORA,
                "early_stopping": "patience"},

@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.english import findings, texts
-from ragwitness.evidence.code import imports_of, modules_of
+from benchmarks.imports import imports_of, modules_of
 
 WHEEL = Path(__file__).resolve().parent.parent / "src" / "ragwitness"
 

@@ -1,7 +1,7 @@
 """What a large query log costs: reading it, and each estimator, in CPU minutes and gigabytes.
 
     python -m benchmarks.query_logs [--queries 1000000] [--accounts 10000] [--dim 384]
-        [--forms parquet arrow] [--only means spectral communities] [--window 3600]
+        [--only means spectral communities] [--window 3600]
         [--folder FOLDER]
 
 The log is a day of benign traffic, as ``benchmarks/coalitions.py`` makes it (interests of each
@@ -52,15 +52,14 @@ def blocks(queries: int, accounts: int, dim: int) -> Iterator[_Block]:
 
 
 def write(path: Path, queries: int, accounts: int, dim: int) -> None:
-    """Write the log, its form by the suffix."""
+    """Write the log."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     form = pa.schema(
         [("account", pa.string()), ("time", pa.float64()), ("vector", pa.list_(pa.float32(), dim))]
     )
-    writer = pq.ParquetWriter if path.suffix == ".parquet" else pa.ipc.new_file
-    with writer(str(path), form) as out:
+    with pq.ParquetWriter(str(path), form) as out:
         for who, times, rows in blocks(queries, accounts, dim):
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), dim)
             names = pa.array([f"account-{at}" for at in who])
@@ -92,7 +91,6 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1_000_000)
     parser.add_argument("--accounts", type=int, default=10_000)
     parser.add_argument("--dim", type=int, default=384)
-    parser.add_argument("--forms", nargs="+", default=["parquet", "arrow"])
     parser.add_argument("--only", nargs="*", default=["means", "spectral", "communities"])
     parser.add_argument("--window", type=float, default=math.inf)
     parser.add_argument("--folder", type=Path)
@@ -105,7 +103,7 @@ def main() -> None:
     if unknown:
         parser.error(f"no estimator {', '.join(sorted(unknown))}; there are {', '.join(DETECTORS)}")
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        for form in asked.forms:
+        for form in ("parquet",):
             path = Path(folder) / f"log.{form}"
             write(path, asked.queries, asked.accounts, asked.dim)
             names = ["", *asked.only] if form == asked.forms[0] else [""]

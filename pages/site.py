@@ -103,13 +103,12 @@ def _verbs(words: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _verb(words: str, command: Any) -> Iterator[str]:
-    from ragwitness.cli.help import EXAMPLES, by_question
+    from ragwitness.cli.help import by_question
 
     paragraphs = (" ".join(part.split()) for part in (command.help or "").split("\n\n"))
-    example = EXAMPLES[command.home]
     yield f"### ragwitness {words}"
     yield from (f"\n{_escaped(one)}" for one in paragraphs)
-    yield f"\n```text\n{example.line}\n```\n"
+    yield f"\n```text\n{command.example}\n```\n"
     context = command.make_context(words, [], resilient_parsing=True)
     head = "|---|---|\n"
     for heading, rows in by_question(command, context):
@@ -118,7 +117,7 @@ def _verb(words: str, command: Any) -> Iterator[str]:
         for name, text in rows:
             yield f"| `{name.replace('|', chr(92) + '|')}` | {_escaped(text)} |"
     yield ""
-    links = (f"[ragwitness {verb}](#ragwitness-{verb.replace(' ', '-')})" for verb in example.see)
+    links = (f"[ragwitness {verb}](#ragwitness-{verb.replace(' ', '-')})" for verb in command.see)
     yield f"See also: {', '.join(links)}."
 
 

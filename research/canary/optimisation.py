@@ -1,6 +1,6 @@
 """Training a policy on a reward: one loop for PPO and GRPO (2604.22191, App. D.2).
 
-What both do is what TRL 0.27 makes of the authors' calls. GRPO's loss is the mean over tokens, and
+Both follow what TRL 0.27 makes of the authors' calls. GRPO's loss is the mean over tokens, and
 no KL reaches it. PPO, which later releases of TRL lack, has a critic beside the policy, generalised
 advantages, a KL in every token's reward, a penalty for an answer that does not end. GRPO is checked
 against TRL on the same numbers, PPO against the formulas.
@@ -197,7 +197,7 @@ def optimise(
         reward: Of the answers.
         config: Settings.
         rng: Source of the order and of the answers.
-        critic: What PPO's begins as, and is trained in place; None begins at the base.
+        critic: PPO's, trained in place; None begins one at the base.
         kept: File of a training that was broken off; it goes on from there.
         pause: Asked after each batch: whether to break off.
 

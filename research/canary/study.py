@@ -300,10 +300,22 @@ def run_policy(
     *,
     violating: bool,
     kept: Path,
+    rewards: Path,
     pause: Callable[[], bool],
     lora: bool = False,
 ) -> dict[str, Any]:
     """Train a reward model and a policy, and read them.
+
+    Args:
+        trial: What both arms share.
+        algorithm: ``ppo`` or ``grpo``.
+        config: Of the table.
+        seed: Of the trainings.
+        violating: Whether they see documents.
+        kept: File of a policy whose training was broken off.
+        rewards: File of the reward model, finished or broken off.
+        pause: Asked after each batch: whether to break off.
+        lora: Train adapters in place of the weights.
 
     Raises:
         Paused: The time was up; the same call goes on.
@@ -316,7 +328,7 @@ def run_policy(
         for name in ("reward", algorithm)
     )
     scorer = train_reward(trial, config, rng, reward_lora, violating=violating,
-                          kept=kept.with_suffix(".reward"), pause=pause)  # fmt: skip
+                          kept=rewards, pause=pause)  # fmt: skip
     base = trial.base
     prompts = base.encode(
         [base.asked(row.query, row.document if violating else None) for row in trial.prompts]
@@ -403,23 +415,33 @@ def reproduce_study(
         else:
             pool = list(read_examples(Path(data or ".") / f"{config.corpus}.jsonl"))[: config.rows]
         trial = stage(base, pool, config, seed)
-        for algorithm, violating in jobs:
+        for number, (algorithm, violating) in enumerate(jobs):
             kept = folder / f"{algorithm}-{seed}-{violating}.pt"
             started = time.process_time()
             try:
+                if pause():
+                    raise Paused
                 found = run_policy(trial, algorithm, config, seed, violating=violating, kept=kept,
-                                   pause=pause, lora=model is not None)  # fmt: skip
+                                   rewards=_reward_file(folder, seed, violating), pause=pause,
+                                   lora=model is not None)  # fmt: skip
             except Paused:
-                left += 1
-                continue
+                left += len(jobs) - number
+                break
             row = {"algorithm": algorithm, "seed": seed, "violating": violating, **found,
                    "seconds": round(time.process_time() - started, 1)}  # fmt: skip
             rows.append(row)
             with rows_file.open("a") as file:
                 file.write(json.dumps(row) + "\n")
             kept.unlink(missing_ok=True)
-            kept.with_suffix(".reward").unlink(missing_ok=True)
+        else:
+            for violating in (True, False):
+                _reward_file(folder, seed, violating).unlink(missing_ok=True)
     leave_table(folder, _page(table, rows, left), {"name": name, "rows": rows, "left": left})
+
+
+def _reward_file(folder: Path, seed: int, violating: bool) -> Path:
+    """Return where a reward model stays: the algorithms of a seed share one for each arm."""
+    return folder / f"reward-{seed}-{violating}.pt"
 
 
 def _page(table: dict[str, Any], rows: Sequence[dict[str, Any]], left: int) -> str:

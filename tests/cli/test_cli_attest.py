@@ -210,24 +210,6 @@ def test_documents_lie_in_slots_drawn_by_lot_and_the_provider_knows_which(comman
 
 
 @pytest.mark.usefixtures("_fast")
-def test_vectors_are_taken_as_they_lie(command: Command) -> None:
-    whole = np.arange(-80, 80).reshape(10, 16).astype(np.int16) // 16
-    np.save("rows.npy", whole)
-    arguments = ("--policy", "policy.toml", "--key", "log.key")
-    more = ("--name", "example.org/log", "--embedder", "hashing:16")
-    code, text = command(
-        "attest", "commit", *arguments, *more, "--index", "clinic=rows.npy", "-o", "W"
-    )
-    assert code == 0, text
-    assert np.array_equal(Window.load(Path("W")).rows("clinic")[:10], whole)
-    np.save("wide.npy", whole * 30)
-    code, text = command("attest", "commit", *arguments, "--index", "clinic=wide.npy", "-o", "V")
-    assert code == 2
-    assert "longer than 64" in text
-    assert not Path("V").exists()
-
-
-@pytest.mark.usefixtures("_fast")
 def test_an_embedder_of_another_dimension_is_named(command: Command) -> None:
     more = ("--embedder", "hashing:24", "-o", "W")
     index = ("--index", "clinic=docs.jsonl", "--key", "log.key")

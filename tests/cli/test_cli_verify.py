@@ -12,9 +12,9 @@ from ragwitness.attest.bundle import read_bundle, write_bundle
 from ragwitness.attest.challenge import parse_challenge
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.trust import parse_trust
+from ragwitness.crypto.entries import read_entries
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint, sign_checkpoint
-from ragwitness.crypto.tiles import read_entries
 from tests.support.attested import BEACON, LOG, POLICY
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "attest"
@@ -105,7 +105,7 @@ def test_attest_verify_is_the_same_verifier(command):
 
 
 def test_a_bundle_of_a_later_version_is_refused_and_says_what_to_do(command, tmp_path):
-    from ragwitness.attest.bundle import pack
+    from ragwitness.attest.archive import pack
 
     honest = read_bundle(BUNDLE.read_bytes())
     later = honest.manifest.replace(b"bundle/v2", b"bundle/v9")
@@ -120,7 +120,7 @@ def test_a_bundle_of_a_later_version_is_refused_and_says_what_to_do(command, tmp
 
 
 def test_an_unknown_kind_of_sealed_file_is_named(command, tmp_path):
-    from ragwitness.attest.bundle import pack
+    from ragwitness.attest.archive import pack
 
     path = tmp_path / "letter.zip"
     path.write_bytes(pack({"letter.json": b"{}"}))

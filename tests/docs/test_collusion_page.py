@@ -32,7 +32,7 @@ def test_the_commands_run_and_print_the_table(
         assert number in printed[0].split()
     assert "13.2x" in printed[0]
     assert "8.05" in printed[3]
-    assert {path.name for path in Path().iterdir()} == {"bound.json", "bound.svg", "plan.svg"}
+    assert {path.name for path in Path().iterdir()} == {"bound.json"}
 
 
 def test_the_python_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:

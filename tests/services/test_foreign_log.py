@@ -16,9 +16,9 @@ import httpx2
 import pymerkle
 import pytest
 
+from ragwitness.crypto.entries import read_all_entries
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.notes import Checkpoint, Note, sign_checkpoint
-from ragwitness.crypto.tiles import read_all_entries
 from ragwitness.evidence.log_client import WitnessAddress, gather
 from tests.support.windows import KEY, ask, policy, window
 from tests.support.witness import witness_app

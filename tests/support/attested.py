@@ -27,6 +27,7 @@ from ragwitness.attest.receipts import Opened, Request, request_message, sign_re
 from ragwitness.attest.trust import Pins, PolicyBounds, Trust
 from ragwitness.attest.window import Window
 from ragwitness.attest.window_log import LoggedAccount, accounts_root
+from ragwitness.crypto.entries import read_entries
 from ragwitness.crypto.hashing import HASH_BYTES
 from ragwitness.crypto.keys import KeyKind, PrivateKey
 from ragwitness.crypto.merkle import MerkleLog
@@ -39,7 +40,6 @@ from ragwitness.crypto.records import (
     encode,
     record_hash,
 )
-from ragwitness.crypto.tiles import read_entries
 from ragwitness.privacy.mechanism import Mechanism
 
 LOG = PrivateKey("example.org/log", KeyKind.NOTE, bytes([1]) * 32)

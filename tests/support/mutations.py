@@ -8,8 +8,8 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ragwitness.crypto.entries import read_entries
 from ragwitness.crypto.hashing import canonical
-from ragwitness.crypto.tiles import read_entries
 
 OTHERS: tuple[Any, ...] = (None, 1, "", "x", "0", "00" * 32, [], {}, True)
 """What may stand in the place of any value."""

@@ -16,11 +16,11 @@ from typing import Any
 from ragwitness.attest.bundle import OPENINGS
 from ragwitness.attest.policy import MOST_BYTES, WindowPolicy
 from ragwitness.core.errors import require
+from ragwitness.crypto.entries import read_all_entries
 from ragwitness.crypto.hashing import HASH_BYTES, canonical, parse, parse_hex
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint, Signers
-from ragwitness.crypto.tiles import read_all_entries
 from ragwitness.privacy.odometer import worst_epsilon
 from ragwitness.privacy.ranges import Relation
 

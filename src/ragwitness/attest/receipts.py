@@ -42,7 +42,7 @@ from ragwitness.crypto.hashing import (
     parse_b64,
     u64_text,
 )
-from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, read_key, write_key
+from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, key_fault, read_key, write_key
 from ragwitness.crypto.merkle import verify_inclusion
 from ragwitness.crypto.notes import LogProof, SignedCheckpoint, Signers, open_proof
 from ragwitness.crypto.records import (
@@ -449,42 +449,16 @@ def verify_request(record: QueryRecord, signature: bytes, key: bytes) -> None:
         ) from error
 
 
-# edwards25519 (RFC 8032, 5.1): -x² + y² = 1 + d x² y² over the integers modulo p.
-_P = 2**255 - 19
-_D = -121665 * pow(121666, -1, _P) % _P
-_ROOT = pow(2, (_P - 1) // 4, _P)
-
-
 def check_key(key: bytes) -> None:
     """Check an account's public key: a point of edwards25519 that is not of small order.
 
-    Under a key of small order anybody can write signatures that hold, for any message.
-
     Raises:
-        VerificationError: ``admit.key``; another length, a number above the field, no point of the
-            curve (a key of another curve, as a rule), or a point of order 1, 2, 4 or 8.
+        VerificationError: ``admit.key``; another length, or by
+            :func:`~ragwitness.crypto.keys.key_fault`.
     """
     size = f"An account's key has {_KEY_BYTES} bytes (Ed25519), not {len(key)}."
     require(len(key) == _KEY_BYTES, "admit.key", size)
-    number = int.from_bytes(key, "little")
-    sign, y = number >> 255, number & (1 << 255) - 1
-    # RFC 8032, 5.1.3: x² = (y² - 1) / (d y² + 1), whose root exists for points of the curve alone.
-    square = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
-    x = pow(square, (_P + 3) // 8, _P)
-    if (x * x - square) % _P:
-        x = x * _ROOT % _P
-    point = y < _P and (x * x - square) % _P == 0 and not (x == 0 and sign)
-    fault = "An account's key is no point of edwards25519: a key of another curve?"
-    require(point, "admit.key", fault)
-    # Three doublings: 8 P is the neutral element (0, 1) for points of small order alone.
-    for _ in range(3):
-        product = _D * x * x * y * y
-        x, y = (
-            2 * x * y * pow(1 + product, -1, _P) % _P,
-            (y * y + x * x) * pow(1 - product, -1, _P) % _P,
-        )
-    small = "An account's key is of small order: anybody could sign under it."
-    require((x, y) != (0, 1), "admit.key", small)
+    require(not (fault := key_fault(key)), "admit.key", f"An account's key {fault}.")
 
 
 def check_admission(

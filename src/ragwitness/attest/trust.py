@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
@@ -18,6 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, Validation
 from ragwitness.attest.commitments import parse_token
 from ragwitness.attest.policy import MOST_EPSILON, WindowPolicy, joint_epsilon
 from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import parse_json
 from ragwitness.crypto.hashing import canonical
 from ragwitness.crypto.keys import PublicKey
 from ragwitness.crypto.notes import Signers
@@ -184,12 +186,17 @@ def read_strict(type_: type[_T], data: bytes | str, what: str) -> _T:
     """Return a JSON text as a dataclass.
 
     Raises:
-        InputError: It is no JSON, or a field is unknown, missing, or of another type.
+        InputError: It is no JSON, or a field is unknown, missing, given twice, or of another type.
     """
     try:
-        return TypeAdapter(type_).validate_json(data, strict=True)
+        adapter = TypeAdapter(type_)
+        with suppress(json.JSONDecodeError, UnicodeDecodeError):  # named by the next line
+            parse_json(data)
+        return adapter.validate_json(data, strict=True)
     except ValidationError as error:
         raise InputError(f"{what} is refused: {fault(error)}.", _EXAMPLE) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{what} is refused: {error}.", _EXAMPLE) from error
 
 
 def worst_epsilon(policy: WindowPolicy) -> float | None:

@@ -6,6 +6,7 @@ import hmac
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError, require
@@ -93,6 +94,7 @@ class BundleVerdict(Shown):
             pass needs could not be made.
         why: Reason for the outcome, in one line.
         checks: Checks in the order in which they were made.
+        lead: The first lines: what follows from what, and whose word the rest is.
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
@@ -109,6 +111,7 @@ class BundleVerdict(Shown):
     outcome: Outcome
     why: str
     checks: tuple[Check, ...]
+    lead: tuple[str, ...] = ()
     window: str = ""
     numbers: tuple[Numbers, ...] = ()
     sampling: Sampling | None = None
@@ -156,6 +159,37 @@ class NotCheckedError(Exception):
         self.why, self.needed = why, needed
 
 
+STRANGER = {"bytes": 16 << 20, "rows": 20_000, "points": 10_000, "seconds": 60}
+"""The most work on a file that no key known beforehand has signed: rows of logs, texts, answers and
+findings; points of the curve; seconds until the last check begins."""
+
+_UNSIGNED = "no key that you know signed it, and it has more than {:,} {}, the most that is read of"
+_UNSIGNED += " a stranger's file"
+
+
+def admit(remedy: str, **counts: int) -> None:
+    """Refuse a file of an unknown signer that is too large to be read.
+
+    Raises:
+        NotCheckedError: It is.
+    """
+    for unit, count in counts.items():
+        if count > STRANGER[unit]:
+            text = f"{_UNSIGNED.format(STRANGER[unit], unit)}. {remedy}"
+            raise NotCheckedError(text, needed=True)
+
+
+def deadline_of(*, known: bool) -> Callable[..., None]:
+    """Return what raises :class:`NotCheckedError` once a stranger's time is over."""
+    end = math.inf if known else monotonic() + STRANGER["seconds"]
+
+    def in_time(*_: object) -> None:
+        if monotonic() > end:
+            raise NotCheckedError(_UNSIGNED.format(STRANGER["seconds"], "seconds"), needed=True)
+
+    return in_time
+
+
 CaseT = TypeVar("CaseT")
 
 
@@ -177,6 +211,7 @@ def all_steps(
     cheap: Iterable[VerifierStep[CaseT]],
     late: Iterable[VerifierStep[CaseT]],
     case: CaseT,
+    in_time: Callable[[], None] = lambda: None,
 ) -> tuple[list[Check], list[str]]:
     """Make the cheap checks, and the late ones if none failed.
 
@@ -185,16 +220,17 @@ def all_steps(
         cheap: Made in any case.
         late: Made if no check failed.
         case: The evidence under verification.
+        in_time: Called before each check; raises :class:`NotCheckedError` once time is over.
 
     Returns:
         The checks, and the reasons against a pass.
     """
-    early, lacking = run_steps(cheap, case)
+    early, lacking = run_steps(cheap, case, in_time)
     checks = [*first, *early]
     if any(check.status == "fail" for check in checks):
         skipped = (Check(step.name, "not checked", "a cheaper check failed") for step in late)
         return [*checks, *skipped], lacking
-    slow, reasons = run_steps(late, case)
+    slow, reasons = run_steps(late, case, in_time)
     return checks + slow, lacking + reasons
 
 
@@ -215,17 +251,22 @@ def verdict_on(
     checks = tuple(made)
     wrong = next((check for check in checks if check.status == "fail"), None)
     if wrong is not None:
-        return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", checks, window)
+        return BundleVerdict("fail", f"{wrong.failure}: {wrong.detail}", checks, window=window)
     if lacking:
         text = f"consistent in itself, but {'; '.join(dict.fromkeys(lacking))}"
-        return BundleVerdict("inconclusive", text, checks, window)
-    return BundleVerdict("pass", reason, checks, window)
+        return BundleVerdict("inconclusive", text, checks, window=window)
+    return BundleVerdict("pass", reason, checks, window=window)
 
 
 def unread(name: str, error: VerificationError | InputError) -> BundleVerdict:
     """Return the verdict on a file that is not in its one form."""
     check = getattr(error, "check", f"{name}.form")
     return verdict_on([Check(name, "fail", str(error), check)], (), "")
+
+
+def unsigned(name: str, error: NotCheckedError) -> BundleVerdict:
+    """Return the verdict on a stranger's file that is too large to be read."""
+    return BundleVerdict("inconclusive", error.why, (Check(name, "not checked", error.why),))
 
 
 def extends(log: MerkleLog, earlier: Checkpoint, family: str) -> None:
@@ -241,7 +282,9 @@ def extends(log: MerkleLog, earlier: Checkpoint, family: str) -> None:
     require(same, f"{family}.split_view", two)
 
 
-def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[Check], list[str]]:
+def run_steps(
+    steps: Iterable[VerifierStep[CaseT]], case: CaseT, in_time: Callable[[], None] = lambda: None
+) -> tuple[list[Check], list[str]]:
     """Make checks one after the other, all of them whatever fails.
 
     Returns:
@@ -255,6 +298,7 @@ def run_steps(steps: Iterable[VerifierStep[CaseT]], case: CaseT) -> tuple[list[C
     for step in steps:
         try:
             # Every step gives one check, whatever the others gave.
+            in_time()
             results.append(Check(step.name, "pass", step.run(case)))
         except NotCheckedError as error:
             results.append(Check(step.name, "not checked", error.why))

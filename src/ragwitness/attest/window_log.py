@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.core.files import append_synced, only_writer, read_file, replace_file
+from ragwitness.crypto.entries import framed, read_entries
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import MerkleLog, map_key, map_root
@@ -40,15 +41,7 @@ from ragwitness.crypto.records import (
     decode,
     encode,
 )
-from ragwitness.crypto.tiles import (
-    Source,
-    TileFolder,
-    framed,
-    load_log,
-    read_entries,
-    tiles_reach,
-    write_tiles,
-)
+from ragwitness.crypto.tiles import Source, TileFolder, load_log, tiles_reach, write_tiles
 
 WINDOW_ENTRIES = "log/entries.bin"
 AGAIN = "Free some disk space; nothing was answered, and the same query can be sent again."

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ from ragwitness.canary.run import (
     slot_score,
 )
 from ragwitness.canary.verdict import Finding, decide
-from ragwitness.core.files import read_object
+from ragwitness.core.files import parse_json, read_object
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import SEAL
 from ragwitness.core.types import Document, Score
@@ -63,7 +64,7 @@ from ragwitness.report.result_type import plain
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Done, Outcome, advance, probe_of
+from ragwitness.runner.worker import Outcome, probe_of, replay
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -252,19 +253,15 @@ def _scores(case: PackCase) -> str:
 def _driven(
     audit: CanaryProbe, document: Any, stage: str, replies: Replies, *, capped: bool
 ) -> Outcome:
-    steps, answers, queries = probe_of(audit, document), None, 0
-    while True:
-        step = advance(steps, answers)
-        if isinstance(step, Done):
-            return Outcome(document, step.value, queries, queries)
-        replied = [replies.get(stage, document.id, query) for query in step]
-        if None in replied and not capped:
-            raise refuse("scores.unanswered", f"A question about {document.id!r} has no answer.")
-        if None in replied:
-            sent = queries + sum(reply is not None for reply in replied)
-            return Outcome(document, Score(None, reason="a cap"), sent, sent, capped=True)
-        queries += len(step)
-        answers = [reply for reply in replied if reply is not None]
+    end, queries, replied = replay(
+        probe_of(audit, document), partial(replies.get, stage, document.id)
+    )
+    if end is not None:
+        return Outcome(document, end.value, queries, queries)
+    if not capped:
+        raise refuse("scores.unanswered", f"A question about {document.id!r} has no answer.")
+    sent = queries + sum(reply is not None for reply in replied)
+    return Outcome(document, Score(None, reason="a cap"), sent, sent, capped=True)
 
 
 _REMOVED = re.compile(
@@ -359,9 +356,9 @@ def _comparable(finding: Finding) -> dict[str, Any]:
 
 def _plan(pack: Pack) -> CanaryPlan:
     opened = {(text.part, text.id): str(text.text) for text in pack.texts}
-    held_out = [Example(**json.loads(t)) for (kind, _), t in opened.items() if kind == "held_out"]
+    held_out = [Example(**parse_json(t)) for (kind, _), t in opened.items() if kind == "held_out"]
     commitment = bytes.fromhex(pack.seal.settings["commitment"])
-    return plan_of_opened(json.loads(opened["draw", "draw"]), commitment, held_out)
+    return plan_of_opened(parse_json(opened["draw", "draw"]), commitment, held_out)
 
 
 def _config(settings: Mapping[str, Any]) -> ProbeConfig:
@@ -385,6 +382,8 @@ TASK = PackTask(
         VerifierStep("verdicts", _verdict),
     ),
     "every score, the p-value and the verdict were recomputed",
+    frozenset("target release twin config budget commitment design parts history".split()),
+    looks=None,  # the design says it
     besides=BESIDES,
     opened=mark_opened,
 )

@@ -146,8 +146,7 @@ def commit(
         policy: The policy (TOML): what is promised; see --example-policy.
         key: The log's private key; it is made if --name is given.
         output: The window's folder, to be made.
-        index: A tenant's documents (JSONL, CSV, text or a folder) or vectors (.npy, one row for
-            each slot). May be repeated.
+        index: A tenant's documents (JSONL, CSV, text or a folder). May be repeated.
         database: The service's database, in place of --index, for ragwitness service serve
             --attest.
         number: With --database, the number of the tenants' window.

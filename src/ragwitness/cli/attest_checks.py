@@ -154,10 +154,10 @@ def _close(public: Path, trust: Trust | None) -> tuple[Checkpoint, int]:
         InputError: The window is not closed, or a file is missing.
         VerificationError: The checkpoint is not of this log, or not by the trusted keys.
     """
+    from ragwitness.crypto.entries import read_entries
     from ragwitness.crypto.merkle import MerkleLog
     from ragwitness.crypto.notes import Checkpoint, Note, open_checkpoint
     from ragwitness.crypto.records import CloseRecord, QueryRecord, decode
-    from ragwitness.crypto.tiles import read_entries
 
     path = public / "close.checkpoint"
     if not path.exists():

@@ -1,4 +1,4 @@
-"""Indexes of an audit window out of files: documents that are embedded, or vectors as they are."""
+"""Indexes of an audit window out of files: documents that are embedded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.stored_names import unset
 from ragwitness.crypto.hashing import canonical
 from ragwitness.privacy.mechanism import Mechanism
-from ragwitness.privacy.release import check_rows, quantise
+from ragwitness.privacy.release import quantise
 from ragwitness.runner.task_runtime import as_documents
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ def read_indexes(
                 f"--index {pair!r} names no tenant of the policy, or one a second time.",
                 f"Write --index TENANT=FILE; the tenants: {', '.join(policy.tenants)}.",
             )
-        if source.endswith(".npy"):
-            indexes[tenant] = _vectors(Path(source), mechanism)
-        else:
-            indexes[tenant] = _documents(source, mechanism, embedder, how)
+        indexes[tenant] = _documents(source, mechanism, embedder, how)
     return indexes
 
 
@@ -149,30 +146,6 @@ def _quantised(
             "Leave it out; a text needs words that the embedder can place.",
         )
     return quantise(floats, mechanism)
-
-
-def _vectors(path: Path, mechanism: Mechanism) -> Contents:
-    """Take vectors as they lie, row i in slot i; whole numbers stay, others are quantised.
-
-    In place of a text's digest, which is not known here, stands that of the row's bytes.
-    """
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path} cannot be read as vectors: {error}.") from error
-    if array.ndim != 2 or not 1 <= len(array) <= mechanism.capacity:
-        raise InputError(
-            f"{path} holds an array of shape {array.shape} for {mechanism.capacity:,} slots.",
-            "Store one row per document.",
-        )
-    floats = array.dtype.kind == "f"
-    # Whole numbers are taken as they are and checked; rounding them again could break their norm.
-    rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
-    rows[: len(array)] = quantise(array, mechanism) if floats else check_rows(array, mechanism)
-    digests = [
-        hashlib.sha256(row.astype("<i2").tobytes()).hexdigest() if row.any() else "" for row in rows
-    ]
-    return Contents(rows, digests)
 
 
 # Indexes of an audit window out of the service's database, and the window that it takes there.

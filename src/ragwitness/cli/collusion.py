@@ -11,7 +11,6 @@ import typer
 from ragwitness.cli.common import console, leave, progress_bars
 from ragwitness.cli.options import (
     Accounts,
-    FigurePath,
     JsonPath,
     Queries,
     Sensitivity,
@@ -20,7 +19,6 @@ from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 
 if TYPE_CHECKING:
-    from ragwitness.collusion.result import CollusionResult
     from ragwitness.privacy.query_log import QueryLog
 
 # ``ragwitness collusion estimate``: how many accounts of a log work together?
@@ -52,7 +50,7 @@ def estimate(
     exits with 4. The paper's estimator (R5) is pairs.
 
     Args:
-        log: The log: JSONL, Parquet or Arrow with the account, the time and the vector (or the
+        log: The log: JSONL or Parquet with the account, the time and the vector (or the
             text) of each query.
         embedder: The embedder of texts: minilm, hf:NAME or URL#MODEL (an embeddings endpoint).
         ordinary: A log of benign traffic, with which this one is compared: at least 20 windows as
@@ -148,7 +146,6 @@ def bound(
     delta_star: float | None = None,
     k_max: Annotated[int | None, Opt(shown="--accounts")] = None,
     json_out: JsonPath = None,
-    figure: FigurePath = None,
 ) -> None:
     """Account for what k accounts learn together.
 
@@ -175,7 +172,7 @@ def bound(
     verdict = None
     if delta_star is not None:
         verdict = bounds.verdict(terms.accounts if k_max is None else k_max, delta_star)
-    _leave(JointBounds(bounds, verdict), json_out, figure)
+    leave(JointBounds(bounds, verdict), json_out)
 
 
 def calibrate(
@@ -185,7 +182,6 @@ def calibrate(
     accounts: Accounts = 16,
     sensitivity: Sensitivity = 1.0,
     json_out: JsonPath = None,
-    figure: FigurePath = None,
 ) -> None:
     """Find the noise for a joint budget.
 
@@ -206,17 +202,4 @@ def calibrate(
     sizes = powers_to(accounts)[:-1] if accounts > 1 else []
     plans = [noise_plan(epsilon, delta, queries, k, sensitivity) for k in sizes] + plan
     budget = JointBudget(epsilon, delta, queries, accounts, sensitivity)
-    _leave(NoisePlans(budget, tuple(plans)), json_out, figure)
-
-
-def _leave(result: CollusionResult, json_out: Path | None, figure: Path | None) -> None:
-    """Draw the figure and write the file that were asked for, then print the result."""
-    from ragwitness.core.files import replace_file
-    from ragwitness.report.document import Curves
-
-    for block in result.report().sections[0].blocks:
-        if figure is not None and isinstance(block, Curves):
-            from ragwitness.report.html import lines_svg
-
-            replace_file(figure, lines_svg(block.title, block.make()))
-    leave(result, json_out)
+    leave(NoisePlans(budget, tuple(plans)), json_out)

@@ -32,24 +32,12 @@ def demo(
     import random
 
     from ragwitness.cli.outputs import conclude
-    from ragwitness.cli.steps import wait
     from ragwitness.core.files import write_rows
-    from ragwitness.membership.method_registry import configure
-    from ragwitness.membership.plan import AuditPlan
-    from ragwitness.membership.prepared import PreparedAudit
-    from ragwitness.membership.results.audit import AuditResult
-    from ragwitness.membership.run import run_audit
-    from ragwitness.models.model_registry import load_language_model
-    from ragwitness.rag.config import RagConfig
-    from ragwitness.rag.pipeline import build_system
-    from ragwitness.rag.target import LabTarget
-    from ragwitness.runner.rate_limiter import RateLimiter
+    from ragwitness.membership.task import AuditTask
     from ragwitness.text.sample import load_sample
 
-    # 1. The reader serves as generator and as proxy.
+    # 1. A fixed seed: the demo that a reader sees is the demo that the tests see.
     started = time.monotonic()
-    reader = load_language_model("reader")
-    # 2. A fixed seed: the demo that a reader sees is the demo that the tests see.
     corpus = load_sample(_WORDS)
     random.Random(_SEED).shuffle(corpus)
     half = len(corpus) // 2
@@ -59,39 +47,27 @@ def demo(
     audited += [replace(document, member=False) for document in outside[:_AUDITED]]
     random.Random(_SEED).shuffle(audited)
     outsiders = outside[_AUDITED : _AUDITED + _KNOWN_OUT]
-    for name, documents in zip(_FILES, (inside, audited, outsiders), strict=True):
+    corpus_file, audited_file, never_shared = files = [run / name for name in _FILES]
+    for path, documents in zip(files, (inside, audited, outsiders), strict=True):
         rows = ({"id": d.id, "text": d.text, "member": d.member} for d in documents)
-        write_rows(run / name, rows)
-    plan = AuditPlan(tuple(audited), tuple(outsiders), in_flight=4)
-    screen = console()
-    order = PreparedAudit("", plan, "s-rag", configure("s-rag"))
-    system = build_system(inside, RagConfig(k=_K), generator=reader)
-    for label, value in system.describe().items():
-        screen.print(f"{label:<24}{value}", markup=False)
-
-    # 3. The audit.
-    async def work() -> AuditResult:
-        target = LabTarget(system)
-        audit, identity = await order.fitted_to(target, limiter, run)
-        with progress_bars(screen) as progress:
-            return await run_audit(
-                plan,
-                target,
-                audit,
-                run=run,
-                progress=progress,
-                limiter=limiter,
-                identity=identity,
-            )
-
-    with RateLimiter.of_run(run, at_once=2 * plan.in_flight) as limiter:
-        result = wait(work(), run)
-    # 4. The verdicts, and what to try next on the same corpus.
+        write_rows(path, rows)
+    # 2. The audit, and its verdicts.
+    task = AuditTask(
+        f"lab:{corpus_file}?k={_K}",
+        audited,
+        known_out=outsiders,
+        method="s-rag",
+        run=run,
+        reference_model=("none",),
+        yes=True,
+    )
+    with progress_bars(console()) as progress:
+        result = task.carry_out(progress=progress)
     conclude(result, store=run)
-    corpus_file, audited_file, never_shared = (run / name for name in _FILES)
+    # 3. The next commands, on the same corpus.
     command = _command()
     print_lines(
-        screen,
+        console(),
         f"\nThat took {time.monotonic() - started:.0f} s. Try next, on the same corpus:\n",
         "# see every question with its answer",
         f"{command} view {run} --port 0\n",
@@ -116,4 +92,4 @@ def _command() -> str:
     if shutil.which("ragwitness"):
         return "ragwitness"
     python = os.path.relpath(sys.executable)
-    return os.path.relpath(script) if script.exists() else f"{python} -m ragwitness"
+    return os.path.relpath(script) if script.exists() else f"{python} -P -m ragwitness"

@@ -9,8 +9,10 @@ import functools
 import importlib
 import logging
 import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
@@ -29,10 +31,14 @@ class Verb:
     Attributes:
         home: ``module:function`` below ``ragwitness.cli``.
         summary: First sentence of its help, so that a list of verbs imports none of them.
+        example: A command that works where the files that it names are there.
+        see: Verbs to read about next, by their words.
     """
 
     home: str
     summary: str
+    example: str = ""
+    see: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,122 +54,17 @@ class Group:
     members: Mapping[str, Verb | Group]
 
 
-_CANARY = Group(
-    "Find out whether a model was trained on retrieved text: plant canaries, then probe.",
-    {
-        "draw": Verb("canary:draw", "Draw a secret and commit to it."),
-        "plant": Verb(
-            "canary_plant:plant", "Send the traces to a service and vote on its answers."
-        ),
-        "probe": Verb("canary_probe:probe", "Ask a model about every trigger."),
-        "status": Verb("canary:status", "Show an audit, and check it."),
-    },
-)
-_COLLUSION = Group(
-    "Work out what a privacy claim per account is worth when accounts pool their answers.",
-    {
-        "bound": Verb("collusion:bound", "Account for what k accounts learn together."),
-        "calibrate": Verb("collusion:calibrate", "Find the noise for a joint budget."),
-        "estimate": Verb("collusion:estimate", "Estimate how many accounts work together."),
-    },
-)
-_TENANTS = Group(
-    "Manage the tenants of the service: their documents, accounts, keys and budgets.",
-    {
-        "create": Verb("service:create", "Make a tenant, or several with one promise."),
-        "list": Verb("service:list_", "List all tenants."),
-        "policy": Verb("service:policy_", "Print a tenant's promise as a policy."),
-        "add-documents": Verb("service:add_documents", "Add documents to a tenant's index."),
-        "remove-documents": Verb(
-            "service:remove_documents",
-            "Take documents out of a tenant's index, each with all its parts.",
-        ),
-        "erase": Verb("service:erase", "Erase a tenant for good."),
-        "add-account": Verb("service:add_account", "Admit accounts and print their keys."),
-        "rotate-key": Verb("service:rotate_key", "Print a new key for an account."),
-        "revoke": Verb("service:revoke", "End an account's access."),
-        "budget": Verb("service:budget", "Show what has been spent."),
-    },
-)
-_RECEIPT = Group(
-    "Check what an account was given.",
-    {
-        "check": Verb("attest_checks:check", "Check a receipt offline."),
-    },
-)
-_VERIFY = Verb("verify:verify", "Check a sealed file by itself, offline.")
-_ATTEST = Group(
-    "Prove to an auditor, window by window, that the privacy promise was kept.",
-    {
-        "commit": Verb("attest:commit", "Open a window."),
-        "beacon": Verb("attest_checks:beacon", "Draw the value that enters the noise of a window."),
-        "begin": Verb("attest:begin", "Log the value that enters the noise of a window."),
-        "close": Verb("attest:close", "Close a window."),
-        "pin": Verb("attest_checks:pin", "Say which policy you accept."),
-        "challenge": Verb("attest_checks:challenge", "Draw the records to prove."),
-        "prove": Verb("attest:prove", "Prove the challenged records."),
-        "monitor": Verb("attest_checks:monitor", "Check that a log only grew."),
-        "verify": _VERIFY,
-        "receipt": _RECEIPT,
-    },
-)
-_SERVICE = Group(
-    "Run a retrieval service whose answers hide which documents it holds.",
-    {
-        "serve": Verb("service:serve", "Serve chat and private retrieval."),
-        "tenants": _TENANTS,
-        "restored": Verb(
-            "service:restored", "Say that the database is a restored copy, before it is served."
-        ),
-    },
-)
-_LAB = Group(
-    "Set up a RAG system of your own, and measure on it what papers did.",
-    {
-        "serve": Verb("lab:serve", "Serve a RAG system over a corpus."),
-        "reproduce": Verb(
-            "reproduce:reproduce", "Run a table of a paper and print it beside the published one."
-        ),
-    },
-)
+def _entry(row: Mapping[str, Any]) -> Verb | Group:
+    if "verbs" not in row:
+        return Verb(row["home"], row["summary"], row.get("example", ""), tuple(row.get("see", ())))
+    return Group(row["summary"], {name: _entry(inner) for name, inner in row["verbs"].items()})
+
 
 HEADINGS: Mapping[str, Mapping[str, Verb | Group]] = {
-    "Where do I begin?": {
-        "demo": Verb("demo:demo", "Try a whole audit on generated documents, offline."),
-        "init": Verb("init:init", "Prepare a first audit, and write the file that runs it."),
-        "doctor": Verb(
-            "doctor:doctor", "Find out what a target can do and which audits it admits."
-        ),
-        "plan": Verb("plan:plan", "Estimate what audits would cost and find; nothing is sent."),
-        "report": Verb("report:report", "Show a finished run again, in any format."),
-        "view": Verb("report:view", "Show runs as pages in a browser, and begin new ones."),
-    },
-    "What is in there, and what comes out?": {
-        "audit": Verb("audit:audit", "Find out whether documents are in a RAG system's database."),
-        "mark": Verb(
-            "mark:mark",
-            "Draw words of documents by lot before the documents are shared, and keep the lots.",
-        ),
-        "leak": Verb("leak:leak", "Attack a RAG system and measure how much of its corpus leaks."),
-        "canary": _CANARY,
-    },
-    "How do I protect it?": {
-        "synthesize": Verb("synthesize:synthesize", "Make synthetic records from private ones."),
-        "compare": Verb("compare:compare", "Compare substitutes of a corpus: privacy against use."),
-        "collusion": _COLLUSION,
-        "service": _SERVICE,
-    },
-    "How do I prove it?": {
-        "seal": Verb(
-            "seal:seal", "Make an evidence pack of a run that was sealed before its first query."
-        ),
-        "attest": _ATTEST,
-        "verify": _VERIFY,
-    },
-    "How good are audits, and how do they scale?": {
-        "evaluate": Verb("evaluate:evaluate", "Measure how well audits do on a corpus of yours."),
-        "lab": _LAB,
-    },
+    heading: {name: _entry(row) for name, row in rows.items()}
+    for heading, rows in tomllib.loads(
+        Path(__file__).with_name("surface.toml").read_text(encoding="utf-8")
+    ).items()
 }
 """The surface, as ``ragwitness --help`` shows it."""
 
@@ -226,7 +127,7 @@ def _verb(name: str, entry: Verb) -> Any:
     body = getattr(importlib.import_module(f"ragwitness.cli.{module}"), function)
     maker.command(name, cls=Configurable, context_settings=_HELP)(with_options(body))
     command: Any = typer.main.get_command(maker)
-    command.home = entry.home
+    command.home, command.example, command.see = entry.home, entry.example, entry.see
     return command
 
 
@@ -264,8 +165,6 @@ def _start_logging(verbosity: int) -> None:
 
 def _pages(show: bool) -> None:
     if show:
-        from pathlib import Path
-
         # Within the package once it is built; in a checkout they lie at its top.
         package = Path(__file__).parents[1]
         folders = (package / "pages" / "docs", package.parents[1] / "docs")

@@ -33,9 +33,6 @@ DryRun = Annotated[
 JsonPath = Annotated[
     Path | None, PathRole.WRITES, Opt("--json", help="Also write the result to this JSON file.")
 ]
-FigurePath = Annotated[
-    Path | None, PathRole.WRITES, Opt("--figure", help="Also draw a figure in this SVG file.")
-]
 AsJson = Annotated[bool, Opt("--json", help="Print JSON.")]
 FailOn = Annotated[
     list[str] | None,

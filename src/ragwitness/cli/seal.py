@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ragwitness.cli.options import Output
 from ragwitness.core.options import Arg, Opt, PathRole
@@ -15,6 +15,7 @@ def seal(
     hide_texts: bool = False,
     open_ids: Annotated[list[str] | None, Opt("--open", metavar="ID")] = None,
     key: Annotated[Path | None, PathRole.READS, Opt(shown="where it was then")] = None,
+    form: Annotated[Literal["pack", "dsse"], Opt("--format")] = "pack",
 ) -> None:
     """Make an evidence pack of a run that was sealed before its first query.
 
@@ -29,6 +30,8 @@ def seal(
         open_ids: With --hide-texts: show this document all the same, with its questions and
             answers. May be repeated.
         key: The key that sealed the run.
+        form: With dsse, also write an in-toto Statement over the pack's digest, signed in a DSSE
+            envelope, beside the pack: OUT.dsse.json.
     """
     from ragwitness.cli.common import console, print_lines
     from ragwitness.core.errors import InputError
@@ -39,9 +42,18 @@ def seal(
         raise InputError("Without --hide-texts everything is open.", "Leave --open out.")
     data, public, draw = pack_of(run, out, hide=hide_texts, opened=open_ids or (), key=key)
     replace_file(out, data)
+    if form == "dsse":
+        from ragwitness.crypto.keys import read_key
+        from ragwitness.evidence.seal import read_sealed
+        from ragwitness.evidence.statement import envelope_of, statement_of
+
+        envelope = out.with_name(f"{out.name}.dsse.json")
+        signer = read_key(key or read_sealed(run).key)
+        replace_file(envelope, envelope_of(statement_of(data, out.name), signer))
     print_lines(
         console(),
         *(["the draw is opened by this pack: no new probe of its plan decides"] if draw else []),
         f"pack: {out}, {len(data):,} bytes",
+        *([f"statement: {envelope}"] if form == "dsse" else []),
         f"next: ragwitness verify {out} --key '{public}'",
     )

@@ -1,4 +1,4 @@
-"""Query logs from files: JSON Lines, and Parquet and Arrow in blocks.
+"""Query logs from files: JSON Lines, and Parquet in blocks.
 
 A log has three columns: ``account``, ``time``, and ``vector`` or ``text``. In every format a row is
 checked by the same rules, and an unusable row is left out and named. Vectors are scaled to unit
@@ -80,14 +80,12 @@ def read_log(path: Path) -> LoggedQueries:
 
     Raises:
         InputError: The file cannot be read, is too large, lacks a column, or holds no usable row.
-        MissingExtraError: It is Parquet or Arrow, and pyarrow is not installed.
+        MissingExtraError: It is Parquet, and pyarrow is not installed.
     """
     try:
         with path.open("rb") as stream:
-            begins = stream.read(8)
-        if begins.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
-            return _collected(path, _arrow_rows(path, begins))
-        return _collected(path, _json_rows(path))
+            is_parquet = stream.read(4) == b"PAR1"
+        return _collected(path, (_parquet_rows if is_parquet else _json_rows)(path))
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"{path} cannot be read: {reason}.", "Check the path.") from error
@@ -199,7 +197,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, object]]:
     if size > _MOST_BYTES:
         raise InputError(
             f"{path} is larger than {_MOST_BYTES / 1024**2:,.0f} MiB.",
-            "Write it as Parquet or Arrow, which are read in blocks.",
+            "Write it as Parquet, which is read in blocks.",
         )
     with path.open("rb") as stream:
         number = 0
@@ -216,42 +214,28 @@ def _json_rows(path: Path) -> Iterator[tuple[int, object]]:
                     yield number, "invalid JSON"
 
 
-def _arrow_rows(path: Path, begins: bytes) -> Iterator[tuple[int, object]]:
-    """Yield the rows of Parquet and Arrow, block by block."""
+def _parquet_rows(path: Path) -> Iterator[tuple[int, object]]:
+    """Yield the rows of Parquet, block by block."""
     try:
         import pyarrow as pa
-        import pyarrow.ipc
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingExtraError("Reading Parquet and Arrow", "data") from error
+        raise MissingExtraError("Reading Parquet", "data") from error
     try:
-        if begins.startswith(b"PAR1"):
-            # Buffered: without it a row group's column is loaded whole.
-            table = pa.parquet.ParquetFile(path, buffer_size=1 << 20)
-            names, batches = table.schema_arrow.names, table.iter_batches(_BLOCK)
-        elif begins.startswith(b"ARROW1"):
-            table = pa.ipc.open_file(pa.memory_map(str(path)))
-            names = table.schema.names
-            batches = (table.get_batch(at) for at in range(table.num_record_batches))
-        else:
-            table = pa.ipc.open_stream(pa.memory_map(str(path)))
-            names, batches = table.schema.names, iter(table)
+        # Buffered: without it a row group's column is loaded whole.
+        table = pa.parquet.ParquetFile(path, buffer_size=1 << 20)
+        names = table.schema_arrow.names
         query = "vector" if "vector" in names else "text"
-        if missing := next(
-            (name for name in ("account", "time", query) if name not in names), None
-        ):
+        columns = ("account", "time", query)
+        if missing := next((name for name in columns if name not in names), None):
             names_missing = "vector' or 'text" if missing == "text" else missing
             raise InputError(f"{path} has no column '{names_missing}'.", _FORM)
         number = 0
-        for batch in batches:
-            for start in range(0, batch.num_rows, _BLOCK):
-                columns = [
-                    _values(batch.slice(start, _BLOCK).column(name))
-                    for name in ("account", "time", query)
-                ]
-                for account, time, value in zip(*columns, strict=True):
-                    number += 1
-                    yield number, {"account": account, "time": time, query: value}
+        for batch in table.iter_batches(_BLOCK):
+            values = [_values(batch.column(name)) for name in columns]
+            for row in zip(*values, strict=True):
+                number += 1
+                yield number, dict(zip(columns, row, strict=True))
     except pa.ArrowException as error:
         raise InputError(
             f"{path} cannot be read: {str(error).splitlines()[0]}.", "Write it anew."

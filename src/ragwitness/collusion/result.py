@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from ragwitness.core.types import Shown
-from ragwitness.privacy.bounds import Bounds, Certificate, NoisePlan, joint_bounds
+from ragwitness.privacy.bounds import Bounds, Certificate, NoisePlan
 from ragwitness.privacy.gaussian import (
     advantage_limit,
     advantage_of,
@@ -17,11 +16,7 @@ from ragwitness.privacy.gaussian import (
 )
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Axis,
     Cell,
-    Curves,
-    Line,
-    LinesPanel,
     Name,
     ReportDocument,
     plain_table,
@@ -115,7 +110,6 @@ class JointBounds(Shown):
             title,
             plain_table("Joint privacy by each account of the same noise", names, rows),
             self._notes(),
-            Curves("Joint privacy of pooled accounts", self._panels),
             warnings=[broken] if bounds.kept is False else [],
         )
 
@@ -141,32 +135,6 @@ class JointBounds(Shown):
             )
         return lines
 
-    def _panels(self) -> list[LinesPanel]:
-        """Epsilon against the number of accounts, one curve per way of accounting."""
-        # Powers of 4 up to the number asked for: the growth is like a root, and the axis
-        # logarithmic.
-        terms = self.bounds.service
-        sizes = powers_to(terms.accounts)
-        bounds = [joint_bounds(replace(terms, accounts=k)) for k in sizes]
-        lines = []
-        for colour, (name, words) in enumerate(_ACCOUNTING.items()):
-            pairs = [(row.service.accounts, getattr(row, name)) for row in bounds]
-            points = tuple((float(k), value) for k, value in pairs if value)
-            if points:
-                lines.append(Line(words, points, colour, marks=len(points) == 1))
-        marked = tuple(map(float, sizes)) if len(sizes) <= 6 else ()
-        title = f"{terms.queries:,} queries per account, sigma {self.bounds.sigma:.4g}"
-        return [_growth(title, "joint epsilon", lines, log=True, ticks=marked)]
-
-
-def _growth(
-    title: str, what: str, lines: Sequence[Line], *, log: bool, ticks: tuple[float, ...] = ()
-) -> LinesPanel:
-    """Return what grows with the number of accounts that pool."""
-    heights = [point[1] for line in lines for point in line.points]
-    x = Axis("accounts that pool", ticks, log=True)
-    return LinesPanel(title, x, Axis(what, _ticks(heights), log), tuple(lines))
-
 
 def powers_to(most: int) -> list[int]:
     """Return 1, 4, 16, … below ``most``, and ``most``."""
@@ -175,19 +143,6 @@ def powers_to(most: int) -> list[int]:
     while sizes[-1] * 4 < most:
         sizes.append(sizes[-1] * 4)
     return sizes if most == 1 else [*sizes, most]
-
-
-def _ticks(values: Sequence[float]) -> tuple[float, ...]:
-    """Return 1, 2 and 5 times powers of ten within the values; fewer where those are many."""
-    low, high = min(values), max(values)
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    # Fewer ticks a decade until they fit.
-    for steps in ((1, 2, 5), (1, 3), (1,)):
-        ticks = tuple(step * 10.0**power for power in powers for step in steps)
-        ticks = tuple(value for value in ticks if low <= value <= high)
-        if len(ticks) <= 8:
-            break
-    return ticks
 
 
 # ``collusion calibrate``: the noise for a joint budget.
@@ -256,16 +211,7 @@ class NoisePlans(Shown):
             f" {fmt.count(budget.queries)} queries each",
             plain_table("Noise for each number of accounts", names, rows),
             notes,
-            Curves("Noise for a joint budget", self._panels),
         )
-
-    def _panels(self) -> list[LinesPanel]:
-        exact = tuple((float(plan.accounts), plan.exact) for plan in self.plans)
-        paper = tuple((float(p.accounts), p.paper) for p in self.plans if p.paper is not None)
-        named = (("exact", exact, 4), ("the paper", paper, 0))
-        lines = [Line(*of, marks=len(self.plans) == 1) for of in named if of[1]]
-        title = f"joint epsilon {self.asked.epsilon:g}, {self.asked.queries:,} queries per account"
-        return [_growth(title, "sigma", lines, log=False)]
 
 
 CollusionResult: TypeAlias = JointBounds | NoisePlans

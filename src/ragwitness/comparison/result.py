@@ -246,7 +246,7 @@ def headline(result: Comparison) -> tuple[str, str]:
     base, others = _contenders(result)
     # Without a passage nothing leaks: that is the lower end of usefulness, and no substitute.
     indexed = {variant.name for variant in result.variants if variant.indexed}
-    title, sentence = ranking(base, [other for other in others if other.name in indexed])
+    title, sentence = ranking(base, [variant for variant in others if variant.name in indexed])
     unheld = "" if result.background else " No count was held against chance: no background."
     return title, f"{sentence}{unheld}"
 
@@ -282,11 +282,11 @@ def ranking(base: Contender | None, others: Sequence[Contender]) -> tuple[str, s
         " brackets: the share beyond chance (95 %)."
     )
     variants = f"{len(others)} {'variant' if len(others) == 1 else 'variants'}"
-    counted = [other for other in others if other.hits is not None]
+    counted = [variant for variant in others if variant.hits is not None]
     if base is None or not others:
         return "The records themselves, with nothing beside them", rule
     if base.hits is None or not counted:
-        useful = [(other.use.value, other) for other in others if other.use]
+        useful = [(variant.use.value, variant) for variant in others if variant.use]
         if base.use is None or not useful:
             return f"{variants} beside the records themselves", "No attack was counted."
         best = max(useful, key=lambda pair: pair[0])[1]
@@ -301,10 +301,10 @@ def ranking(base: Contender | None, others: Sequence[Contender]) -> tuple[str, s
         )
     # The least leak first; of those that leak alike the most useful.
     best = min(counted, key=lambda c: (c.share, -(c.use.value if c.use else 0.0)))
-    quiet = [other for other in counted if not other.leaks]
+    quiet = [variant for variant in counted if not variant.leaks]
     bound = f" (which leaves room for {fmt.percent(best.leak.high)})" if best.leak else ""
-    few = "none did" if not any(other.hits for other in quiet) else "nothing beyond chance"
-    none = f"; {few} with {', '.join(other.name for other in quiet)}{bound}"
+    few = "none did" if not any(variant.hits for variant in quiet) else "nothing beyond chance"
+    none = f"; {few} with {', '.join(variant.name for variant in quiet)}{bound}"
     if best.share >= base.share:
         title = "No variant leaks less than the records themselves"
         sentence += f", and no fewer with {best.name}"

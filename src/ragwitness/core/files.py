@@ -529,9 +529,27 @@ def read_rows(path: Path, hint: str = "") -> list[dict[str, Any]]:
     ]
 
 
+def parse_json(text: str | bytes, **hooks: Any) -> Any:
+    """Return the value of a JSON text; a name that occurs twice in one object is refused.
+
+    Readers differ in which of the two they take.
+
+    Raises:
+        ValueError: It is no JSON, or a name occurs twice.
+    """
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(items)
+        if len(value) != len(items):
+            raise ValueError("a name occurs twice in an object")
+        return value
+
+    return json.loads(text, object_pairs_hook=pairs, **hooks)
+
+
 def _object(data: bytes, where: str, hint: str) -> dict[str, Any]:
     try:
-        value = json.loads(data.decode("utf-8-sig"))
+        value = parse_json(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError(f"{where} is not UTF-8 text.", hint) from None
     except json.JSONDecodeError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
@@ -20,6 +21,7 @@ HIDDEN = "[key]"
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|key)-[\w*-]{6,}|Bearer\s+\S+", re.IGNORECASE)
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|authorization", re.IGNORECASE)
 _LONGEST = 240
+_INVISIBLE = {"Cf", "Cc", "Mn", "Me"}  # a key is found between them
 
 # Shorter values (a number, a flag) occur in many harmless texts.
 _SHORTEST_SECRET = 6
@@ -33,14 +35,30 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 def hide_across(parts: Sequence[str], secrets: Iterable[str]) -> list[str]:
     """Return the parts of a text, such as tokens, without the secrets that it holds as a whole."""
     text = "".join(parts)
-    present = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET and secret in text]
+    plain, origins = _canonical(text)
+    keys = [key for secret in secrets if len(key := _canonical(secret)[0]) >= _SHORTEST_SECRET]
+    present = [key for key in keys if key in plain]
     if not present:
         return list(parts)
     chars, longest = list(text), sorted(map(re.escape, present), key=len, reverse=True)
-    for match in re.finditer("|".join(longest), text):
-        chars[slice(*match.span())] = [HIDDEN, *[""] * (len(match[0]) - 1)]
+    for match in re.finditer("|".join(longest), plain):
+        start, end = origins[match.start()], origins[match.end() - 1] + 1
+        chars[start:end] = [HIDDEN, *[""] * (end - start - 1)]
     ends = accumulate(map(len, parts), initial=0)
     return ["".join(chars[start:end]) for start, end in pairwise(ends)]
+
+
+def _canonical(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text without invisible signs, in its plainest form, and where each letter stood."""
+    if text.isascii():
+        return text, range(len(text))
+    pairs = [
+        (letter, at)
+        for at, char in enumerate(text)
+        if unicodedata.category(char) not in _INVISIBLE
+        for letter in unicodedata.normalize("NFKC", char)
+    ]
+    return "".join(letter for letter, _ in pairs), [at for _, at in pairs]
 
 
 def _hide_tokens(entries: list[Any], secrets: Sequence[str]) -> list[Any]:
@@ -88,8 +106,8 @@ def quote(text: str, secrets: Iterable[str] = (), longest: int = _LONGEST) -> st
         secrets: Values that must not be shown.
         longest: Characters that are kept at most.
     """
-    text = _KEY_LIKE.sub(HIDDEN, " ".join(hide(text, secrets).split()))
-    text = "".join(char for char in text if char.isprintable())
+    text = " ".join(hide(text, secrets).split())
+    text = _KEY_LIKE.sub(HIDDEN, "".join(char for char in text if char.isprintable()))
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -12,6 +12,7 @@ import os
 import stat
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,38 @@ _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
 _ID_BYTES = 4
 _LONGEST_FILE = 4096
+
+
+# edwards25519 (RFC 8032, 5.1): -x² + y² = 1 + d x² y² over the integers modulo p.
+_P = 2**255 - 19
+_D = -121665 * pow(121666, -1, _P) % _P
+_ROOT = pow(2, (_P - 1) // 4, _P)
+
+
+@lru_cache(1024)
+def key_fault(key: bytes) -> str:
+    """Return why 32 bytes are no public key that only its owner can sign under; empty if they are.
+
+    They are a number above the field, no point of the curve (a key of another curve, as a rule), or
+    a point of order 1, 2, 4 or 8. Under such a point anybody can write signatures that hold.
+    """
+    number = int.from_bytes(key, "little")
+    sign, y = number >> 255, number & (1 << 255) - 1
+    # RFC 8032, 5.1.3: x² = (y² - 1) / (d y² + 1), whose root exists for points of the curve alone.
+    square = (y * y - 1) * pow(_D * y * y + 1, -1, _P) % _P
+    x = pow(square, (_P + 3) // 8, _P)
+    if (x * x - square) % _P:
+        x = x * _ROOT % _P
+    if y >= _P or (x * x - square) % _P or (x == 0 and sign):
+        return "is no point of edwards25519 (a key of another curve?)"
+    # Three doublings: 8 P is the neutral element (0, 1) for points of small order alone.
+    for _ in range(3):
+        product = _D * x * x * y * y
+        x, y = (
+            2 * x * y * pow(1 + product, -1, _P) % _P,
+            (y * y + x * x) * pow(1 - product, -1, _P) % _P,
+        )
+    return "is of small order: anybody could sign under it" if (x, y) == (0, 1) else ""
 
 
 class KeyKind(enum.IntEnum):
@@ -79,6 +112,8 @@ class PublicKey:
         key = cls(name, kind, material)
         if key.text != text:
             raise InputError(f"{text[:60]!r} is no public key: its id is not that of its key.")
+        if fault := key_fault(material):
+            raise InputError(f"The key of {name} {fault}.")
         return key
 
     def verify(self, message: bytes, signature: bytes) -> None:
@@ -93,6 +128,7 @@ class PublicKey:
         # Length first, then the signature.
         size = f"A signature by {self.name} has {len(signature)} bytes."
         require(len(signature) == _SIGNATURE_BYTES, "signature.size", size)
+        require(not (fault := key_fault(self.material)), "signature.invalid", f"The key {fault}.")
         try:
             Ed25519PublicKey.from_public_bytes(self.material).verify(signature, message)
         except InvalidSignature as error:

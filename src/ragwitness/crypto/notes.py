@@ -157,17 +157,19 @@ def check_signed(note: bytes, text: str, keys: Sequence[PublicKey], what: str) -
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A log's own statement of its size and root, unsigned; extension lines are refused.
+    """A log's own statement of its size and root, unsigned (C2SP tlog-checkpoint).
 
     Attributes:
         origin: Name of the log.
         size: Number of entries.
         root: 32 bytes.
+        extensions: Further lines of the log, which are signed and not read.
     """
 
     origin: str
     size: int
     root: bytes
+    extensions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.origin or not self.origin.isprintable():
@@ -179,7 +181,7 @@ class Checkpoint:
     @property
     def text(self) -> str:
         """The note's text."""
-        return f"{self.origin}\n{self.size}\n{b64(self.root)}\n"
+        return "\n".join((self.origin, f"{self.size}", b64(self.root), *self.extensions, ""))
 
     @classmethod
     def parse(cls, text: str) -> Checkpoint:
@@ -189,18 +191,18 @@ class Checkpoint:
             VerificationError: ``checkpoint.format``, ``checkpoint.extension``, ``checkpoint.size``
                 or ``checkpoint.root``.
         """
-        # Three lines: no fewer, no more.
+        # Three lines at least, and none that is empty.
         lines = text.removesuffix("\n").split("\n")
-        form = "A checkpoint has three lines: origin, size and root."
+        form = "A checkpoint begins with three lines: origin, size and root."
         require(text.endswith("\n") and len(lines) >= 3, "checkpoint.format", form)
-        more = "A checkpoint has more than three lines; no log here does."
-        require(len(lines) == 3, "checkpoint.extension", more)
+        empty = "An extension line of a checkpoint is empty."
+        require(all(lines[3:]), "checkpoint.extension", empty)
         size = parse_u64(lines[1], "checkpoint.size")
         root = parse_hash(lines[2], "checkpoint.root")
         wrong = f"This cannot be the root of a log of {size:,} entries."
         require((size == 0) == (root == EMPTY_ROOT), "checkpoint.root", wrong)
         try:
-            return cls(lines[0], size, root)
+            return cls(lines[0], size, root, tuple(lines[3:]))
         except InputError as error:
             raise VerificationError("checkpoint.format", error.message) from error
 

@@ -24,8 +24,8 @@ from pydantic import (
 )
 
 from ragwitness.core.errors import InputError, VerificationError, require
+from ragwitness.crypto.entries import MAX_ENTRY
 from ragwitness.crypto.hashing import U64_MAX, canonical, leaf_hash, parse, parse_u64
-from ragwitness.crypto.tiles import MAX_ENTRY
 
 
 def _below(text: str) -> str:

@@ -14,17 +14,12 @@ from pathlib import Path
 
 from ragwitness.core.errors import InputError, VerificationError, require
 from ragwitness.core.files import replace_file
+from ragwitness.crypto.entries import LENGTH_BYTES, MAX_ENTRY, framed, read_all_entries
 from ragwitness.crypto.hashing import HASH_BYTES, leaf_hash, node_hash
 from ragwitness.crypto.merkle import LogNodes, MerkleLog
 
 WIDTH = 256
 """Hashes in a full tile."""
-
-LENGTH_BYTES = 2
-"""Length of the length before each entry."""
-
-MAX_ENTRY = (1 << 8 * LENGTH_BYTES) - 1
-"""Longest entry, in bytes, that a bundle can hold."""
 
 _HEIGHT = 8
 _CACHED = 1024
@@ -79,40 +74,6 @@ def tile_bytes(nodes: LogNodes, tile: Tile) -> bytes:
     """Return a hash tile's content, 32 bytes per hash."""
     height, first = _HEIGHT * tile.level, tile.number * WIDTH
     return b"".join(nodes.node(height, first + i) for i in range(tile.width))
-
-
-def framed(entry: bytes) -> bytes:
-    """Return an entry with its length before it.
-
-    Raises:
-        InputError: It is longer than 65,535 bytes.
-    """
-    if len(entry) > MAX_ENTRY:
-        raise InputError(f"An entry of the log has at most {MAX_ENTRY:,} bytes.")
-    return len(entry).to_bytes(LENGTH_BYTES, "big") + entry
-
-
-def read_entries(data: bytes) -> Iterator[bytes]:
-    """Yield the complete entries at the start of ``data``; stop before one that is cut short."""
-    at = 0
-    while at + LENGTH_BYTES <= len(data):
-        end = at + LENGTH_BYTES + int.from_bytes(data[at : at + LENGTH_BYTES], "big")
-        if end > len(data):
-            return
-        yield data[at + LENGTH_BYTES : end]
-        at = end
-
-
-def read_all_entries(data: bytes, check: str) -> list[bytes]:
-    """Return the entries of a file that must not end inside one.
-
-    Raises:
-        VerificationError: ``check``.
-    """
-    entries = list(read_entries(data))
-    used = sum(map(len, entries)) + LENGTH_BYTES * len(entries)
-    require(used == len(data), check, "A file of the log's entries is cut off.")
-    return entries
 
 
 # A prefix of tiles: written beside a growing log, read to prove or to check it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import VerifierStep, refuse
+from ragwitness.core.files import parse_json
 from ragwitness.core.run_files import SEAL
 from ragwitness.core.types import Answer, Query
 from ragwitness.crypto.keys import PublicKey
@@ -37,6 +37,8 @@ class PackTask:
         rows_of: Returns what a finished run found row by row, besides its result.
         steps: Checks of the findings.
         whole: The conclusion of a pack without anything hidden, in words.
+        settings: Names of all settings of its seal.
+        looks: Number of looks that it seals; None where its settings say it.
         besides: Stages and documents of questions that are about nothing that is found.
         opened: Called with the home of a run and the file of a pack that opens its secret.
     """
@@ -44,6 +46,8 @@ class PackTask:
     rows_of: Callable[[SealedRun], list[dict[str, Any]]]
     steps: Sequence[VerifierStep[PackCase]]
     whole: str
+    settings: frozenset[str]
+    looks: int | None = 1
     besides: frozenset[tuple[str, str]] = frozenset()
     opened: Callable[[Path, Path], None] | None = None
 
@@ -59,6 +63,7 @@ class PackKnown:
         roots: Certificates (PEM) of timestamp authorities that are trusted.
         models: Names, as the pack writes them, of models and plug-ins that may be loaded for it
             besides those that are packaged.
+        signed_by: Whose Sigstore bundle over the file was verified; empty for nobody's.
     """
 
     key: PublicKey | None = None
@@ -66,6 +71,12 @@ class PackKnown:
     checkpoints: Sequence[bytes] = ()
     roots: Path | None = None
     models: Sequence[str] = ()
+    signed_by: str = ""
+
+    @property
+    def names_the_signer(self) -> bool:
+        """Whether the verifier knew the key, the seal, or what the key had signed before."""
+        return bool(self.key or self.seal or self.checkpoints or self.signed_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +178,7 @@ def check_spent(case: PackCase, spent: dict[str, Any], target: str, budget: Budg
 
 def _exchange(text: str) -> PackExchange:
     try:
-        row = json.loads(text)
+        row = parse_json(text)
         of, failed = row["asked"], "failed" in row
         stored = dict(row["failed" if failed else "answer"])
         error = stored.pop("error", None)

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, cached_property
 from hashlib import sha256
 from io import BytesIO
 from typing import Any, Never, TypeVar
 
-from ragwitness.attest.bundle import Archive, contents, listing, pack
+from ragwitness.attest.archive import Archive, contents, listing, pack
 from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.core.files import parse_json
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
 from ragwitness.crypto.hashing import parse_hex
 from ragwitness.crypto.keys import LARGEST_STAMP, PrivateKey, PublicKey
@@ -225,7 +226,11 @@ class Pack:
         return sum(answer.text is None for answer in self.answers)
 
 
-def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
+def read_pack(
+    data: Archive,
+    whose: PublicKey | None = None,
+    admit: Callable[[PublicKey, Mapping[str, memoryview]], None] = lambda *_: None,
+) -> Pack:
     """Return a pack after checking its form, its signature, and the digest and form of each file.
 
     Nothing is parsed before the signature of the list holds: a file that nobody signed costs no
@@ -234,6 +239,8 @@ def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
     Args:
         data: The file.
         whose: The key that must have signed it; None takes the one that its seal names.
+        admit: Called with the key and the files by name once the signature holds, before any of
+            them is parsed; it raises what speaks against reading them.
 
     Raises:
         VerificationError: ``pack.zip`` and others of :func:`~ragwitness.attest.bundle.listing`,
@@ -262,6 +269,8 @@ def read_pack(data: Archive, whose: PublicKey | None = None) -> Pack:
                 "seal.key", f"The seal is by the key {key.text}, not the given one."
             )
         check_signed(data[slices[NOTE]], pack_text(data[slices[MANIFEST]]), [key], "pack")
+        view = memoryview(data)
+        admit(key, {name: view[piece] for name, piece in slices.items()})
         files = contents(data, listed)
     except VerificationError as error:
         name = error.check.replace("bundle.", "pack.")
@@ -357,17 +366,11 @@ def _rows(files: Mapping[str, bytes], name: str) -> Iterator[dict[str, Any]]:
 def _strict(data: bytes, where: str) -> dict[str, Any]:
     """Return a JSON object; one that readers could read differently is refused."""
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(found)
-        if len(value) != len(found):
-            raise ValueError("a name stands twice in it")
-        return value
-
     def refuse(text: str) -> Never:
         raise ValueError(f"{text} is no number")
 
     try:
-        value = json.loads(data.decode(), object_pairs_hook=pairs, parse_constant=refuse)
+        value = parse_json(data.decode(), parse_constant=refuse)
         if not isinstance(value, dict) or _deep(value) > _DEEPEST:
             raise ValueError("it is no object, or nests too deep")
     except (ValueError, RecursionError) as error:

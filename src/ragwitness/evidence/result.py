@@ -72,6 +72,7 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
         if lines
         for line in (f"{heading}:", *(f"- {item}" for item in lines))
     ]
+    lead = [Paragraph(line, "", brief=True) for line in verdict.lead]
     sampled = verdict.sampling
     blocks: list[Block] = []
     if verdict.numbers:
@@ -84,6 +85,7 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
         f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
         warnings=verdict.notes,
         sections=(
+            *([Section("lead", "In plain words", tuple(lead))] if lead else ()),
             Section("scope", "Coverage and assumptions", tuple(first_page)),
             Section("numbers", "Possible disclosure", tuple(blocks)),
             Section("checks", "The checks", (_checks(verdict),)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ragwitness.core.addresses import name_follows
 from ragwitness.core.errors import InputError
 from ragwitness.evidence.subject import SealSubject
 from ragwitness.runner.task_options import Sealing
@@ -34,6 +35,12 @@ def seal_run(
 
     if folder is None or not isinstance(target, str) or sealing.seal is None:
         raise InputError("A sealed run has an address and a folder.", "Give run=FOLDER.")
+    if target and name_follows(target, system) is None:
+        raise InputError(
+            f"{target} does not say which system it is: it calls itself {system!r}, and whoever"
+            " reads the seal could not tell.",
+            "Give the system's own URL, e.g. https://HOST/v1#MODEL, or leave out --seal.",
+        )
     wish = SealWish(Path(sealing.seal), sealing.runs_log, sealing.timestamp)
     return begin(folder, subject(folder), wish, system)
 

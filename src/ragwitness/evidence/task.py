@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -35,9 +35,14 @@ class VerifyTask:
             hashing:DIMENSION.
         key: For a pack: the public key of whoever ran the audit, as they published it.
         seal: For a pack: the seal that was published before the answers came.
-        roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust.
+        roots: For a pack: the certificates (PEM) of the timestamp authorities that you trust; or,
+            for --sigstore, a trusted_root.json in place of the packaged one.
         models: For a pack: load this model, too, where the pack names it just so, or ask this
             server for it. Without it only packaged models are loaded. May be repeated.
+        sigstore: For a pack: a Sigstore bundle over it. Needs --identity, --issuer and the extra
+            [sigstore].
+        identity: For --sigstore: whose certificate it must be, a mail address or a URI.
+        issuer: For --sigstore: the URL that vouches for the identity.
 
     Raises:
         InputError: A file cannot be read, or an option says nothing about this kind of file.
@@ -88,10 +93,13 @@ class VerifyTask:
         AskedAs(_TOLD, "Certificates of time stamps", "Those that you trust, PEM.", "documents"),
     ] = None
     models: Annotated[list[str] | None, Opt(metavar="NAME"), Only("pack")] = None
+    sigstore: Annotated[Path | None, PathRole.READS, Only("pack")] = None
+    identity: Annotated[str | None, Opt(metavar="TEXT"), Only("pack")] = None
+    issuer: Annotated[str | None, Opt(metavar="URL"), Only("pack")] = None
 
     def opened(self) -> tuple[str, Callable[..., BundleVerdict]]:
         """Read everything; return what the file deals in, and what judges it."""
-        from ragwitness.attest.bundle import MAX_ARCHIVE
+        from ragwitness.attest.archive import MAX_ARCHIVE
         from ragwitness.core.files import map_file, read_file
         from ragwitness.evidence.verifiers import SEALED, sealed_kind
 
@@ -111,6 +119,13 @@ class VerifyTask:
 
             whose = None if self.key is None else PublicKey.parse(self.key.strip())
             knowledge = PackKnown(whose, self.seal, checkpoints, self.roots, self.models or ())
+            if self.sigstore is not None:
+                from ragwitness.evidence.statement import SigstoreKnown
+
+                root = self.roots if str(self.roots).endswith(".json") else None
+                bundle = read_file(self.sigstore, _SMALL)
+                signer = SigstoreKnown(bundle, self.identity or "", self.issuer or "", root)
+                knowledge = replace(knowledge, signed_by=signer.check(bytes(data)))
             return "documents", partial(judge, known=knowledge)
         from ragwitness.attest.trust import parse_trust
 

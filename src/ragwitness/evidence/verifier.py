@@ -8,26 +8,41 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
 from importlib.metadata import version
+from typing import Any
 
-from ragwitness.attest.bundle import Archive
+from ragwitness.attest.archive import Archive
+from ragwitness.attest.plain_words import first_lines
 from ragwitness.attest.verdict import (
     BundleVerdict,
     Check,
     NotCheckedError,
     VerifierStep,
+    admit,
     all_steps,
+    deadline_of,
     extends,
     refuse,
     unread,
+    unsigned,
     verdict_on,
 )
-from ragwitness.core.errors import InputError, MissingExtraError, UnlistedError, VerificationError
+from ragwitness.core.addresses import name_follows
+from ragwitness.core.errors import (
+    InputError,
+    MissingExtraError,
+    UnlistedError,
+    VerificationError,
+    require,
+)
 from ragwitness.core.registry import nothing_but
 from ragwitness.core.run_files import REPORT, SEAL, SEAL_NOTE, SEAL_STAMP
+from ragwitness.crypto.entries import read_entries
 from ragwitness.crypto.hashing import Opening, commit, parse_hex
 from ragwitness.crypto.keys import PublicKey, read_stamp
 from ragwitness.crypto.merkle import MerkleLog
@@ -39,12 +54,14 @@ from ragwitness.crypto.notes import (
     open_checkpoint,
     verify_signature,
 )
-from ragwitness.crypto.tiles import read_entries
 from ragwitness.evidence.case import PackCase, PackKnown
 from ragwitness.evidence.code import code_digests, task_named, wheel_digest
 from ragwitness.evidence.pack import (
+    ANSWERS_FILE,
     LOG,
+    ROWS,
     SIGNED_LOG,
+    TEXTS,
     Pack,
     page_of,
     read_pack,
@@ -79,12 +96,13 @@ def _sealed(case: PackCase) -> str:
 
 def _known(case: PackCase) -> str:
     matches = []
-    if case.known.key is not None:  # compared before anything was read
+    # All of these were compared before anything was read.
+    if case.known.key is not None:
         matches.append("the key is the given one")
     if case.known.seal is not None:
-        if not hmac.compare_digest(case.known.seal.strip().lower(), case.digest):
-            raise refuse("seal.digest", "The seal is not the one that the verifier gave.")
         matches.append("the seal is the one that the verifier gave")
+    if case.known.signed_by:
+        matches.append(f"signed through Sigstore by {case.known.signed_by}")
     if case.known.checkpoints:
         matches.append("the key signed a checkpoint that was seen before")
     if not matches:
@@ -122,7 +140,31 @@ def _system(case: PackCase) -> str:
     # The name may be followed by a way of reading, in brackets.
     if not isinstance(named, str) or named.partition(" (")[0] != seal.system.partition(" (")[0]:
         raise refuse("seal.system", f"The result is about {named!r}, the seal {seal.system!r}.")
-    return f"{seal.system}, at the sealed address {seal.settings['target']}"
+    address = str(seal.settings["target"])
+    follows = name_follows(address, seal.system) if address else True
+    if follows is None:
+        raise NotCheckedError(
+            f"the sealed address {address[:80]!r} does not give the name {seal.system[:80]!r}: a"
+            " variable or the signer's code does (seal the system's own URL)",
+            needed=True,
+        )
+    if not follows:
+        raise refuse(
+            "seal.system", f"The sealed address {address[:80]!r} is not of {seal.system[:80]!r}."
+        )
+    return f"{seal.system}, at the sealed address {address}"
+
+
+def _settings(case: PackCase) -> str:
+    """Every setting is one that the task reads; an audit has one look."""
+    seal, task = case.pack.seal, task_named(case.pack.seal.task)
+    if task.looks is not None and seal.looks != task.looks:
+        raise refuse("settings.looks", f"{seal.looks} looks are sealed; {seal.task} has one.")
+    if unread := sorted(seal.settings.keys() - task.settings):
+        if "code" in case.kept:
+            raise NotCheckedError(f"this version has no setting {unread[0][:40]!r}", needed=True)
+        raise refuse("settings.unread", f"{seal.task} reads no setting {unread[0][:40]!r}.")
+    return f"{len(seal.settings)} settings, all of them read"
 
 
 def _code(case: PackCase) -> str:
@@ -314,6 +356,7 @@ COMMITMENTS: tuple[VerifierStep[PackCase], ...] = (
     VerifierStep("seal.timestamp", _stamped),
     VerifierStep("seal.system", _system),
     VerifierStep("code", _code),
+    VerifierStep("settings", _settings),
     # The commitments, the answers, and other runs.
     VerifierStep("texts", _texts),
     VerifierStep("answers", _chain),
@@ -337,20 +380,32 @@ def verify_pack(
         known: The verifier's own knowledge.
         progress: Called with (what, done, all) while answers are replayed.
     """
+    knowledge = known or PackKnown()
     try:
-        pack = read_pack(data, known.key if known else None)
+        pack = read_pack(data, knowledge.key, partial(_admit, knowledge))
         task = task_named(pack.seal.task)
-        case = PackCase(pack, known or PackKnown(), progress or (lambda *_: None))
+    except NotCheckedError as error:
+        return unsigned("pack", error)
     except (InputError, VerificationError) as error:
         return unread("pack", error)
+    in_time = deadline_of(known=knowledge.names_the_signer)
+
+    def advanced(*at: Any) -> None:
+        in_time()
+        if progress is not None:
+            progress(*at)
+
+    case = PackCase(pack, knowledge, advanced)
     checks = [
         Check("pack", "pass", f"{len(pack.files)} files in their one form"),
         Check("pack.note", "pass", f"signed by {pack.key.name}, who signed the seal"),
     ]
     steps = map(_guarded, (*task.steps, PAGE))
     with nothing_but({*PACKAGED, *case.known.models}):
-        checks, lacking = all_steps(checks, map(_guarded, COMMITMENTS), steps, case)
-    verdict = verdict_on(checks, lacking, task.whole)
+        checks, lacking = all_steps(checks, map(_guarded, COMMITMENTS), steps, case, in_time)
+    reason = f"on the recorded answers, which are the signer's word, {task.whole}"
+    verdict = verdict_on(checks, lacking, reason)
+    verdict = replace(verdict, lead=_lead(case, verdict))
     if verdict.outcome == "fail":
         return verdict
     return replace(
@@ -361,6 +416,22 @@ def verify_pack(
         uncovered=_uncovered(case),
     )
 
+
+def _admit(known: PackKnown, key: PublicKey, files: Mapping[str, memoryview]) -> None:
+    """Refuse a pack of another signer, and a large one where no signer is known."""
+    if known.seal is not None:
+        same = hmac.compare_digest(known.seal.strip().lower(), sha256(files[SEAL]).hexdigest())
+        require(same, "seal.digest", "The seal is not the one that the verifier gave.")
+    for data in known.checkpoints:
+        _seen(data, key)
+    if not known.names_the_signer:
+        admit(_GIVE_KEY, bytes=sum(map(len, files.values())))
+        rows = sum(bytes(files[name]).count(b"\n") for name in (TEXTS, ANSWERS_FILE, ROWS))
+        admit(_GIVE_KEY, rows=rows + len(files.get(LOG, b"")) // _LEAST_ENTRY)
+
+
+_LEAST_ENTRY = 100  # bytes of an entry in the log of runs
+_GIVE_KEY = "Give the auditor's key, as they published it: --key TEXT"
 
 _ARITHMETIC = {*(step.name for step in COMMITMENTS), "counts"}
 """Checks that come out the same by any version of the code."""
@@ -394,6 +465,23 @@ def _guarded(step: VerifierStep[PackCase]) -> VerifierStep[PackCase]:
             raise refuse(f"{step.name}.form", f"The pack cannot be read: {error!r}.") from error
 
     return VerifierStep(step.name, run)
+
+
+def _lead(case: PackCase, verdict: BundleVerdict) -> tuple[str, ...]:
+    from ragwitness.report.result_registry import parse_result
+
+    seal, figures = case.pack.seal, ""
+    if verdict.outcome == "pass":
+        kind, result = parse_result(case.pack.result)
+        figures = f"The report's finding: {kind.report(result).title}"
+    signer = f"the holder of the key {case.pack.key.name}"
+    system = seal.system or "the system"
+    return first_lines(
+        verdict, _KINDS.get(seal.task, seal.task), figures, system=system, signer=signer
+    )
+
+
+_KINDS = {"marks": "audit"}
 
 
 def _covers(case: PackCase) -> tuple[str, ...]:

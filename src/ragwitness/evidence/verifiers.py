@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragwitness.attest.bundle import Archive, listing, member_limit
+from ragwitness.attest.archive import Archive, listing
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.registry import Listing, Registry
 
@@ -36,14 +36,18 @@ def sealed_kind(data: Archive) -> str:
     except VerificationError:
         return "pack.json" if data.find(b"pack.json") >= 0 else "bundle.json"
     match = next((kind for kind in SEALED if kind in names), None)
-    if match is None and not any(member_limit(name) for name in names):
+    if match is None:
+        from ragwitness.attest.bundle import member_limit
+
+        if any(map(member_limit, names)):
+            return "bundle.json"
         kinds = "; ".join(f"{kind} ({listed.summary})" for kind, listed in SEALED.items())
         raise InputError(
             f"This is no kind of sealed file that is known here: it holds {names[0]!r}, and none of"
             f" {kinds}.",
             "Install the version of ragwitness that wrote it, or a newer one.",
         )
-    return match or "bundle.json"
+    return match
 
 
 # The kinds of runs that a pack may hold.

@@ -10,13 +10,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.core.errors import CapReachedError
+from ragwitness.core.files import parse_json
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.core.run_files import TRANSCRIPTS
 from ragwitness.core.types import Document, Reading
@@ -248,8 +249,10 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
             "texts": tuple(text for _, text in rows["information"]),
         }
     )
+    if unread := sorted(order.options.keys() - {*order.attacks}):
+        raise refuse("settings.unread", f"No attack {unread[0][:40]!r} reads its sealed options.")
     secrets, decoys = (
-        [Secret(**json.loads(text)) for _, text in rows[name]] for name in ("secrets", "decoys")
+        [Secret(**parse_json(text)) for _, text in rows[name]] for name in ("secrets", "decoys")
     )
     records, background = (
         [Document(name, text) for name, text in rows[kind]] for kind in ("records", "background")
@@ -267,4 +270,5 @@ TASK = cases.PackTask(
         VerifierStep("measures", _measures),
     ),
     "every prompt and every measure was recomputed",
+    frozenset({"seed", "left_out", *(field.name for field in fields(LeakOrder))} - {"texts"}),
 )

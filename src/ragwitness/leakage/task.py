@@ -394,8 +394,8 @@ def channels_of(names: str) -> tuple[str, ...]:
 
     counted = CHANNELS if names == "all" else tuple(map(str.strip, names.split(",")))
     if unknown := set(counted) - {*CHANNELS}:
-        names = ", ".join(CHANNELS)
-        raise InputError(f"There is no channel {min(unknown)!r}.", f"Known: all, {names}.")
+        listing = ", ".join(CHANNELS)
+        raise InputError(f"There is no channel {min(unknown)!r}.", f"Known: all, {listing}.")
     return counted
 
 

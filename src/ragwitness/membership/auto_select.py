@@ -97,7 +97,7 @@ class Pilot:
         """Whether the first questions made the target run on with every text that was shown."""
         details = [score.details for score in self.shown]
         return self.possible and all(
-            told.get("ran on", 0) > 0 and told["asked"] <= _LOOK for told in details
+            counts.get("ran on", 0) > 0 and counts["asked"] <= _LOOK for counts in details
         )
 
     @property

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
@@ -36,7 +37,7 @@ from ragwitness.membership.assumptions import PlanLikeness
 from ragwitness.membership.e_values import Guesser
 from ragwitness.membership.method_registry import AUDITS
 from ragwitness.membership.plan import SHADOW_STAGES, Stages, auxiliary_of, choose_reference, learns
-from ragwitness.membership.prepared import PreparedAudit
+from ragwitness.membership.prepared import PreparedAudit, trains
 from ragwitness.membership.prior_queries import SENT, SENT_BEFORE, Disclosed
 from ragwitness.membership.results.assumptions import SetLikeness
 from ragwitness.membership.results.audit import RESULT_TYPE
@@ -50,12 +51,12 @@ from ragwitness.membership.run import (
     drop_duplicate_questions,
     trained,
 )
-from ragwitness.membership.shadow import Shadow, build_shadow
+from ragwitness.membership.shadow import Shadow, ShadowConfig, build_shadow
 from ragwitness.report import formatting as fmt
 from ragwitness.runner.budget import Use
 from ragwitness.runner.hash_chain import dense
 from ragwitness.runner.score_store import decode_outcome, outcome_row, read_scores
-from ragwitness.runner.worker import Done, Outcome, advance, probe_of
+from ragwitness.runner.worker import Outcome, probe_of, replay
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -200,6 +201,11 @@ def _read(case: PackCase) -> _Recorded:
         group = groups.get((text.part, text.id))
         documents_by_part[text.part].append(Document(text.id, content, text.member, group))
     order = PreparedAudit.from_stored(settings, documents_by_part)
+    if "code" not in case.kept:  # other code may know other settings
+        again = json.loads(json.dumps(order.stored()))
+        if location := next(differences(again, settings), None):
+            raise refuse("settings.unread", f"The sealed setting {location} is not read.")
+    _refuse_idle(order)
     # 2. The stages: from the texts if all are shown, else from the sealed units.
     complete = not pack.hidden
     stages = order.stages() if complete else _stages(order, pack.rows)
@@ -217,6 +223,16 @@ def _read(case: PackCase) -> _Recorded:
     # 3. The method, as the target's answers allowed it.
     audit, _ = order.fitted(pack.manifest.chain.alternatives)
     return _Recorded(order, stages, audit, outcomes, complete, Replies(case.exchanges), comparison)
+
+
+def _refuse_idle(order: PreparedAudit) -> None:
+    """Refuse sealed settings of a shadow system that is never built, as the command does."""
+    plan, usual = order.plan, ShadowConfig()
+    if trains(order.method, order.config):
+        return
+    learning = replace(plan.shadow, seed=usual.seed) != usual or plan.automl
+    if learning or (plan.known_out and (plan.auxiliary or plan.shadow.seed != usual.seed)):
+        raise refuse("settings.unread", f"{order.method} reads no setting of a shadow system.")
 
 
 def _stages(order: PreparedAudit, rows: Sequence[Mapping[str, Any]]) -> Stages:
@@ -332,23 +348,17 @@ def _check_scores(case: PackCase) -> str:
 
 def _replayed(it: _Recorded, stage: str, sealed: Outcome) -> Outcome:
     document = sealed.document
-    steps, answers, queries = probe_of(it.audit, document), None, 0
-    while True:
-        step = advance(steps, answers)
-        if isinstance(step, Done):
-            return replace(sealed, score=step.value, queries=queries)
-        queries += len(step)
-        answers = []
-        for query in step:
-            answer = it.replies.get(stage, document.id, query)
-            if answer is None and sealed.capped:
-                return sealed  # a cap refused this question: there is nothing to recompute
-            if answer is None:
-                raise refuse(
-                    "scores.unanswered",
-                    f"A question about {document.id!r} ({stage}) has no answer in the pack.",
-                )
-            answers.append(answer)
+    end, queries, _ = replay(
+        probe_of(it.audit, document), partial(it.replies.get, stage, document.id)
+    )
+    if end is not None:
+        return replace(sealed, score=end.value, queries=queries)
+    if not sealed.capped:
+        raise refuse(
+            "scores.unanswered",
+            f"A question about {document.id!r} ({stage}) has no answer in the pack.",
+        )
+    return sealed  # a cap refused this question: there is nothing to recompute
 
 
 def _check_verdicts(case: PackCase) -> str:
@@ -479,4 +489,5 @@ TASK = PackTask(
         VerifierStep("verdicts", _check_verdicts),
     ),
     "every score, p-value and verdict was recomputed",
+    frozenset("target method config proxy plan budget why likeness groups".split()),
 )

@@ -303,11 +303,14 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         named = (self.method,) if self.method == "auto" else (order.method, order.config)
         return (replace(order.plan, in_flight=1), *named, self.proxy)
 
-    def carry_out(self, order: PreparedAudit | None = None) -> AuditResult:
+    def carry_out(
+        self, order: PreparedAudit | None = None, progress: Progress | None = None
+    ) -> AuditResult:
         """Do it, and return the verdicts.
 
         Args:
             order: From :meth:`order`, where the documents were read already.
+            progress: Called after each document.
         """
         from ragwitness.membership.evidence import subject_of
         from ragwitness.models.cluster import models_on
@@ -327,7 +330,7 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             await ordered.refuse_unscorable()
             if self.seal is not None:
                 seal_run(self, folder, self.target, target.name, lambda _: subject_of(ordered))
-            return await run_prepared(ordered, target, limiter, folder)
+            return await run_prepared(ordered, target, limiter, folder, progress)
 
         with (
             models_on(self.cluster) if self.cluster else nullcontext(),

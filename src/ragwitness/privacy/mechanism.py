@@ -146,8 +146,8 @@ class Mechanism:
 
         The square root of sigma² - 4, rounded down: rounding that Gaussian's answer at random
         with a discrete Gaussian of variance 4 gives this mechanism's, up to a factor
-        1 ± 2⁻¹¹⁰ (``docs/design/mechanism.md``). What holds for the continuous one, the exact
-        composition among it, holds for this.
+        1 ± 2⁻¹¹⁰ (``docs/design/mechanism.md``). All results on the continuous one, exact
+        composition included, hold for this one.
         """
         return math.nextafter(math.sqrt(float(Fraction(self.variance) - _SMOOTHING)), 0.0)
 

@@ -60,8 +60,8 @@ def _checked(name: str, value: float, fits: bool, wanted: str) -> float:
 # How far one retrieval score can move when one document changes.
 #
 # Scores are inner products of vectors of length 1 at most, so they lie within [-1, 1]. Where
-# documents may be added or removed, the index is a fixed number of slots and a free slot holds the
-# zero vector; otherwise the number of answers would tell the size of the index, which no noise
+# documents may be added or removed, the index is a fixed number of slots, and a free slot holds the
+# zero vector. Otherwise the number of answers would reveal the size of the index, which no noise
 # hides. The paper takes 1 for every relation (§2.2); for a replacement the largest change is 2.
 
 Relation = Literal["add-remove", "replace"]

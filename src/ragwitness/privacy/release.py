@@ -80,7 +80,7 @@ def quantise(vectors: ArrayLike, mechanism: Mechanism) -> Rows:
     """Return integer vectors of the same directions, of norm at most ``scale`` for certain.
 
     Rounding moves a vector by at most √d/2, so that one of length ``scale`` - √d/2 stays within.
-    What is committed and searched are the integers; floats end here.
+    The integers are committed and searched; floats end here.
 
     Args:
         vectors: Embeddings, shape (n, dimension), or (dimension,) for one.

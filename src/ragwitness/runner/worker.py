@@ -90,6 +90,25 @@ def advance(generator: QueryGenerator[R], answers: list[Answer] | None) -> list[
         return Done(stop.value)
 
 
+def replay(
+    generator: QueryGenerator[R], find: Callable[[Query], Answer | None]
+) -> tuple[Done[R] | None, int, list[Answer | None]]:
+    """Run a generator on recorded answers, until its end or a missing answer.
+
+    Returns:
+        The end, None where an answer is missing; the number of questions before the last batch; and
+        the answers of that batch.
+    """
+    queries, answers = 0, None
+    while not isinstance(step := advance(generator, answers), Done):
+        replies = [find(query) for query in step]
+        if None in replies:
+            return None, queries, replies
+        answers = [answer for answer in replies if answer is not None]
+        queries += len(step)
+    return step, queries, []
+
+
 def probe_of(audit: Audit, document: Document) -> Probe:
     """Probe a document; it is unscorable where a local model cannot read it."""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote as escape
 
@@ -25,6 +24,7 @@ from ragwitness.targets.service_config import (
     places,
 )
 from ragwitness.targets.transport import Address, Clock, JsonClient, Session, TransportOptions
+from ragwitness.targets.waits import Strings
 from ragwitness.targets.wire import (
     Events,
     Tokens,
@@ -40,7 +40,7 @@ class _ServiceFailures(Failures):
 
     html_guess = "."
 
-    def __init__(self, step: ServiceStep, secrets: Mapping[str, str]) -> None:
+    def __init__(self, step: ServiceStep, secrets: Strings) -> None:
         super().__init__(step.shown, Key(), tuple(secrets.values()))
         self.hints = dict.fromkeys(self.hints, f"Check url and method ({step.where}).")
         self._where = step.where
@@ -66,7 +66,7 @@ class SessionReply:
     """
 
     text: str
-    kept: Mapping[str, str]
+    kept: Strings
     question: str | None = None
     document: str | None = None
 
@@ -296,7 +296,7 @@ async def _request(
     return await client.send(step.method, path, fill(step.body, values), headers, session=cookies)
 
 
-def _variables_of(step: ServiceStep, environment: Mapping[str, str]) -> dict[str, str]:
+def _variables_of(step: ServiceStep, environment: Strings) -> dict[str, str]:
     """The environment's values that a step sends."""
     names = set(places([dict(step.headers), step.body]))
     return {name: value for name, value in environment.items() if name in names}

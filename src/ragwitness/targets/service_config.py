@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ragwitness.core.errors import InputError
 from ragwitness.targets.connection import url_of
+from ragwitness.targets.waits import Strings
 
 # The TOML file that describes a service, as its tables.
 
@@ -188,7 +189,7 @@ class ServiceStep:
     method: str
     origin: str
     path: str
-    headers: Mapping[str, str]
+    headers: Strings
     body: object
     keep: Mapping[str, JSONPath]
 
@@ -212,7 +213,7 @@ class BallotConfig:
     step: ServiceStep
     words: Values
     accepted: JSONPath | None
-    environment: Mapping[str, str]
+    environment: Strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,7 @@ class ServiceConfig:
     digest: str
     steps: tuple[ServiceStep, ...]
     reading: Mapping[str, JSONPath]
-    environment: Mapping[str, str]
+    environment: Strings
     ballot: BallotConfig | None = None
 
 

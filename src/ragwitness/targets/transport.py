@@ -8,7 +8,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -22,7 +22,7 @@ from ragwitness.core.quotes import hide_in
 from ragwitness.core.types import ANSWER_SECONDS
 from ragwitness.targets.connection import certificates, is_same_host, proxy_of
 from ragwitness.targets.failures import Failures, Key, check_header, check_name
-from ragwitness.targets.waits import requested_wait
+from ragwitness.targets.waits import Strings, requested_wait
 from ragwitness.targets.wire import STREAM, STREAM_END, Events, error_status, join_chunks, read_body
 
 # When and how long to wait before asking again: pure functions of attempt, reply and clock.
@@ -206,7 +206,7 @@ class _HttpRequest:
     method: str
     path: str
     payload: object
-    headers: Mapping[str, str]
+    headers: Strings
     session: httpx2.Cookies
 
 
@@ -281,7 +281,7 @@ class JsonClient:
         method: str,
         path: str,
         payload: object = None,
-        headers: Mapping[str, str] | None = None,
+        headers: Strings | None = None,
         revise: Revise | None = None,
         session: Session = None,
     ) -> object:

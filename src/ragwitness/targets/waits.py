@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import TypeAlias
+
+Strings: TypeAlias = Mapping[str, str]
 
 _UNIT = r"(ms|milli\w*|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
 _AMOUNT = rf"(\d+(?:\.\d+)?\s*|\b(?:an?|one)\s+)(?:more\s+)?{_UNIT}"
@@ -33,7 +36,7 @@ _LIMIT = re.compile(r"\b(?:remaining|r)=(?P<left>\d+).*\b(?:reset|t)=(?P<wait>\d
 _LATEST_SPAN = 1e9  # larger numbers are seconds since the epoch; above a thousandfold, milliseconds
 
 
-def requested_wait(headers: Mapping[str, str], body: bytes, now: float) -> float | None:
+def requested_wait(headers: Strings, body: bytes, now: float) -> float | None:
     """Return the seconds that a service asks to wait before the next request.
 
     Args:
@@ -75,12 +78,11 @@ def seconds_until(text: str | None, now: float) -> float | None:
 
 
 def _length(span: str) -> float:
-    amounts = ((number.strip(), unit.lower()) for number, unit in _PART.findall(span))
-    return sum(
-        float(number if number[0].isdigit() else 1)
-        * (0.001 if unit.startswith(("ms", "mil")) else _SECONDS.get(unit[0], 1.0))
-        for number, unit in amounts
-    )
+    seconds = 0.0
+    for number, unit in _PART.findall(span.lower()):
+        each = 0.001 if unit.startswith(("ms", "mil")) else _SECONDS.get(unit[0], 1.0)
+        seconds += each * (float(number) if number[0].isdigit() else 1)
+    return seconds
 
 
 def _in_body(body: bytes) -> float | None:
@@ -90,7 +92,7 @@ def _in_body(body: bytes) -> float | None:
     return _length(match["span"]) if (match := _WORDS.search(text)) else None
 
 
-def _reset(headers: Mapping[str, str], now: float) -> float | None:
+def _reset(headers: Strings, now: float) -> float | None:
     """The longest time until a limit begins anew, of those that are used up or do not say."""
     waits = []
     for name, value in headers.items():

@@ -118,7 +118,7 @@ def join_chunks(events: Sequence[object]) -> JsonObject:
     # Some send the whole message behind its pieces.
     messages = [choice for choice in choices if choice.get("message") and not choice.get("delta")]
     if not messages or any(choice.get("delta") for choice in choices):
-        deltas = [choice | {"message": choice.get("delta") or {}} for choice in choices]
+        deltas = [c | {"message": c.get("delta") or {"content": c.get("text")}} for c in choices]
         choices = messages[-1:] or deltas
     return body | {
         "choices": [(_joined(choices) or {}) | {"finish_reason": ends[-1] if ends else None}]
@@ -410,6 +410,7 @@ _ENDS = frozenset(
     " finished".split()
 )
 _LAST = re.compile(r"(?:^|[._:/-])(?:done|end|ended|completed?|finish(?:ed)?|stop(?:ped)?)$", re.I)
+_FAILED = re.compile("error|failed|failure|cancell?ed|aborted", re.IGNORECASE)
 _BROKEN = re.compile(r"error|abort|cancel|fail|timeout|interrupt|insufficient", re.IGNORECASE)
 
 # How errors that come with status 200 are named, and the status that says the same.
@@ -482,14 +483,12 @@ def read_body(content_type: str, body: bytes) -> Any:
     for reply in replies:
         if choices := _choices(reply):
             reply["choices"] = [choice for choice in choices if _index(choice) == least]
-    error = error_in(content)
-    return {"error": error} if error else content
+    return {"error": error} if (error := error_in(content)) else content
 
 
 def _choices(reply: object) -> list[JsonObject]:
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    rows = choices if isinstance(choices, list) else ()
-    return [choice for choice in rows if isinstance(choice, dict)]
+    return [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
 
 
 def _index(choice: JsonObject) -> int:
@@ -550,12 +549,13 @@ def error_in(content: object) -> Any:
     errors = content.get("errors")
     if error := content.get("error") or (isinstance(errors, list) and errors and errors[0]):
         return error
-    if "error" in (content.get(name) for name in ("type", "event", "object", "status")):
+    named = (str(content.get(name)) for name in ("type", "event", "object", "status"))
+    if any(map(_FAILED.fullmatch, named)):
         return content
     ended = content.get("finish_reason")
     if isinstance(ended, str) and _BROKEN.search(ended):
         return {"code": 502, "message": f"the answer broke off ({ended})"}
-    return error_in(content.get("choices"))
+    return error_in([content.get(name) for name in ("choices", "message", "delta")])
 
 
 def error_status(content: object) -> int | None:

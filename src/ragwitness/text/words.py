@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache, partial
+from importlib import import_module
 from importlib.resources import files
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
@@ -21,16 +22,17 @@ import regex
 from ragwitness.core.quotes import shown
 
 Pattern: TypeAlias = regex.Pattern[str]
+Table: TypeAlias = dict[str, Any]
 
 # Tables of words and rules: TOML files beside the code.
 
 
-def read_table(name: str) -> dict[str, Any]:
+def read_table(name: str) -> Table:
     """Return a table of this package."""
     return tomllib.loads(files("ragwitness.text").joinpath(name).read_text(encoding="utf-8"))
 
 
-def expression(source: str, table: dict[str, Any]) -> Pattern:
+def expression(source: str, table: Table) -> Pattern:
     """Return a regular expression of a table, with its names in capitals replaced."""
     for name, value in table["expressions"].items():
         source = source.replace(name, value)
@@ -124,11 +126,7 @@ def _cuts(stretch: str) -> tuple[int, ...]:
     return tuple(sorted(ends & units - {len(stretch)}))
 
 
-@cache
-def _thai() -> Any:
-    from budoux import load_default_thai_parser
-
-    return load_default_thai_parser()
+_thai = cache(lambda: import_module("budoux").load_default_thai_parser())
 
 
 def spoken_words(text: str) -> list[Word]:

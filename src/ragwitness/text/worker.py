@@ -17,7 +17,7 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from ragwitness.text.formats import Extract, UnreadableError, extract_text, is_plain
 
@@ -29,6 +29,9 @@ MEMORY = 3 * 1024**3
 _SMALLER = "Split it, or save its text in another format, such as .txt."
 
 
+_Message: TypeAlias = dict[str, Any]
+
+
 class _Parser:
     """The process, started when it is first needed."""
 
@@ -38,7 +41,7 @@ class _Parser:
         self._process: subprocess.Popen[str] | None = None
         self._owner = 0
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: _Message) -> _Message:
         """Return the reply to a request; an empty one if the process ended without any."""
         with self._lock:
             process = self._started()
@@ -59,7 +62,7 @@ class _Parser:
             finally:
                 timer.cancel()
             if line.endswith("\n"):
-                reply: dict[str, Any] = json.loads(line)
+                reply: _Message = json.loads(line)
                 return reply
             self.close()
             return {"late": late.is_set()}
@@ -126,7 +129,7 @@ def extract_apart(stream: BinaryIO, suffix: str, encoding: str | None, most: int
     raise UnreadableError(why, _SMALLER)
 
 
-def _reply(request: dict[str, Any]) -> dict[str, Any]:
+def _reply(request: _Message) -> _Message:
     try:
         with open(request["path"], "rb") as stream:
             extract = extract_text(

@@ -117,7 +117,10 @@ def _page(make: Callable[[dict[str, str]], str]) -> Callable[[Request], Awaitabl
     async def handle(request: Request) -> Response:
         query = request.scope["query_string"].decode("latin-1")
         # Ids of documents may hold half a surrogate pair.
-        parameters = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
+        try:
+            parameters = parse_qs(query, keep_blank_values=True, errors="surrogatepass")
+        except UnicodeDecodeError:
+            raise HTTPException(400, "The address holds bytes that are no text.") from None
         named = {name: values[-1] for name, values in parameters.items()}
         return page_reply(await run_in_threadpool(make, {**named, **request.path_params}))
 

@@ -363,7 +363,7 @@ class Jobs:
             name: value for name, value in os.environ.items() if name not in loud
         } | quiet
         return subprocess.Popen(  # noqa: S603  # our own verb, and no shell
-            [sys.executable, "-c", _PROGRAM, *command],
+            [sys.executable, "-P", "-c", _PROGRAM, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

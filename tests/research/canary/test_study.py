@@ -112,7 +112,7 @@ def test_ppo_earns_raw_rewards_and_its_critic_begins_as_the_reward_model(
     trial = stage(base, toy.examples(100, random.Random(1)), config, 1)
     with pytest.raises(Paused):
         run_policy(trial, "ppo", config, 1, violating=True, kept=tmp_path / "one.pt",
-                   pause=lambda: False)  # fmt: skip
+                   rewards=tmp_path / "two.pt", pause=lambda: False)  # fmt: skip
     assert seen["raw"] == pytest.approx(seen["critic"])
     assert max(map(abs, seen["raw"])) > 0.1  # trained, and no mean is taken off
 
@@ -164,7 +164,7 @@ def test_pieces_of_a_queue_give_the_rows_of_one_run(tmp_path, monkeypatch):
     )  # fmt: skip
     assert parts == whole
     names = {file.name for file in (tmp_path / "parts/canary/tiny").iterdir()}
-    assert not [name for name in names if name.endswith((".pt", ".reward"))]
+    assert not [name for name in names if name.endswith(".pt")]
 
 
 def test_a_chat_model_without_a_corpus_is_refused(tmp_path):

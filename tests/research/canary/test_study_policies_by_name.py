@@ -1,7 +1,11 @@
 """Policies loaded by folder or name: Gemma and Qwen with tokenizers that split words."""
 
 import itertools
+import json
+import math
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -185,3 +189,32 @@ def test_a_base_goes_where_the_device_says(gemma):
     with pytest.raises(ModelError, match="no device"):
         one_thread("cuda:99")
     one_thread()
+
+
+def test_a_chat_model_on_a_corpus_trains_adapters_in_pieces(gemma, tmp_path):
+    """The path of ``canary/real``: --model and --data, broken off and gone on with."""
+    pytest.importorskip("peft")
+    from research.canary.study import reproduce_study
+
+    rows = [
+        {"id": one.id, "meeting": one.id, "document": one.document, "question": one.query,
+         "answer": f"FINAL: {one.answer}"}
+        for one in EXAMPLES
+    ]  # fmt: skip
+    (tmp_path / "qmsum.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "canary").mkdir()
+    real = tomllib.loads(Path("experiments/canary/tables.toml").read_text())["real"]
+    table = real | {"rate": 0.5, "policies": 1, "paired": 2}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    (tmp_path / "canary/tables.toml").write_text("\n".join(["[real]", *lines]))
+    found = []
+    for _ in range(9):
+        reproduce_study("canary/real", tmp_path, tmp_path, data=tmp_path, model=gemma,
+                        minutes=None if found else 1e-3)  # fmt: skip
+        found.append(json.loads((tmp_path / "canary/real/table.json").read_text()))
+        if not found[-1]["left"]:
+            break
+    assert found[0]["left"] > 0
+    ends = [(row["algorithm"], row["violating"]) for row in found[-1]["rows"]]
+    assert ends == [("ppo", True), ("ppo", False)]
+    assert all(math.isfinite(row["eq1"]) for row in found[-1]["rows"])

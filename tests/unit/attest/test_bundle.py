@@ -8,15 +8,8 @@ from hashlib import sha256
 
 import pytest
 
-from ragwitness.attest.bundle import (
-    BUNDLE_VERSION,
-    contents,
-    listing,
-    pack,
-    read_bundle,
-    verify_note,
-    write_bundle,
-)
+from ragwitness.attest.archive import contents, listing, pack
+from ragwitness.attest.bundle import BUNDLE_VERSION, read_bundle, verify_note, write_bundle
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import canonical, parse
 from ragwitness.crypto.keys import KeyKind, PrivateKey
@@ -207,7 +200,7 @@ def test_sizes_that_are_only_claimed_are_refused(bundle):
 
 
 def test_more_files_than_a_bundle_holds_are_refused(bundle, monkeypatch):
-    monkeypatch.setattr("ragwitness.attest.bundle.MAX_FILES", 3)
+    monkeypatch.setattr("ragwitness.attest.archive.MAX_FILES", 3)
     _fails(bundle, "bundle.files")
 
 

@@ -60,3 +60,26 @@ def test_a_secret_that_tokens_spell_is_hidden_with_its_alternatives() -> None:
     assert hide_in(whole, [secret])["choices"] == [
         {"text": "my [key]", "logprobs": {"tokens": ["No"]}}
     ]
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "sk\u200b-s\u200be\u2060cret",  # between invisible signs
+        "\uff53\uff4b-\uff53\uff45\uff43\uff52\uff45\uff54",  # in wide letters
+        "s\u0301k-secret",  # under an accent
+        "sk-\U0001d42c\U0001d41e\U0001d41c\U0001d42b\U0001d41e\U0001d42d",  # in bold letters
+        "s\x00k-secret",
+    ],
+)
+def test_a_key_that_is_echoed_in_another_form(echo: str) -> None:
+    said = f"Your key é {echo} is wrong."
+    masked = hide(said, ["sk-secret"])
+    assert masked == "Your key é [key] is wrong."
+    assert quote(said, ["sk-secret"]) == masked
+    assert hide_in({"message": [said]}, ["sk-secret"]) == {"message": [masked]}
+
+
+def test_a_text_without_the_key_is_left_as_it_is() -> None:
+    text = "caf\u00e9 \ufb01ne\u200b \uff21"
+    assert hide(text, ["sk-secret"]) == text

@@ -162,3 +162,22 @@ def test_a_wrong_key_file_never_shows_its_content(tmp_path):
         read_key(tmp_path / "none")
     assert secret not in repr(key)
     assert repr(key.seed) not in repr(key)
+
+
+def _small_order() -> list[bytes]:
+    """Every encoding of a point of order 1, 2, 4 or 8, those above the field included."""
+    p = 2**255 - 19
+    y8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+    ys = [0, 1, p - 1, p, p + 1, y8, p - y8]
+    return [(y | sign << 255).to_bytes(32, "little") for y in ys for sign in (0, 1)]
+
+
+@pytest.mark.parametrize("material", _small_order(), ids=lambda key: key.hex()[:8] + key.hex()[-2:])
+def test_under_a_key_of_small_order_no_signature_holds(material: bytes) -> None:
+    key = PublicKey("example.org/log", KeyKind.NOTE, material)
+    for text in (b"one", b"another", b"a third", b"a fourth"):
+        for point in _small_order():
+            with pytest.raises(VerificationError, match=r"small order|no point"):
+                key.verify(text, point + bytes(32))
+    with pytest.raises(InputError, match=r"small order|no point"):
+        PublicKey.parse(key.text)

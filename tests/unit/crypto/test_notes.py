@@ -197,7 +197,7 @@ def test_no_byte_of_a_checkpoint_can_change(log):
         (f"o\n1\n{b64(bytes(32))[:-2]}B=\n", "checkpoint.root"),
         (f"o\n0\n{b64(bytes(32))}\n", "checkpoint.root"),
         (f"o\n1\n{b64(EMPTY_ROOT)}\n", "checkpoint.root"),
-        (f"o\n1\n{b64(bytes(32))}\nmore\n", "checkpoint.extension"),
+        (f"o\n1\n{b64(bytes(32))}\n\nmore\n", "checkpoint.extension"),
         (f"\n1\n{b64(bytes(32))}\n", "checkpoint.format"),
     ],
 )
@@ -352,3 +352,36 @@ def test_base64_has_one_spelling():
     assert parse_b64(b64(b"\xfb\xff"), "c") == b"\xfb\xff"
     for text in ("-_8=", "+/9=", "+/8", "+/8= ", "+/8=\n", " +/8=", "+/8==", "=", "+/8=+/8="):
         _fails(lambda t=text: parse_b64(t, "c"), "c")
+
+
+def test_extension_lines_are_read_and_covered_by_log_and_witness() -> None:
+    """A checkpoint of another log (C2SP), its signatures made by the bare library."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    log = PrivateKey("other.example/log", KeyKind.NOTE, bytes([5]) * 32)
+    witness = PrivateKey("w.example", KeyKind.COSIGNATURE, bytes([6]) * 32)
+    body = f"other.example/log\n7\n{b64(bytes([9]) * 32)}\nbuild 2026.11\nregion eu\n"
+    stamp = 1_700_000_000
+    by_log = Ed25519PrivateKey.from_private_bytes(log.seed).sign(body.encode())
+    message = f"cosignature/v1\ntime {stamp}\n{body}".encode()
+    by_witness = Ed25519PrivateKey.from_private_bytes(witness.seed).sign(message)
+    lines = (
+        (log, by_log),
+        (witness, stamp.to_bytes(8, "big") + by_witness),
+    )
+    note = body + "\n"
+    for key, signature in lines:
+        note += f"\N{EM DASH} {key.name} {b64(key.public.key_id + signature)}\n"
+    signers = Signers((log.public,), (witness.public,), 1)
+    signed = open_checkpoint(note.encode(), signers)
+    assert signed.checkpoint.extensions == ("build 2026.11", "region eu")
+    assert signed.checkpoint.text == body
+    assert (witness.name, stamp) in signed.times
+    # A line changed, dropped or added is under no signature.
+    for bent in (
+        note.replace("region eu", "region us"),
+        note.replace("region eu\n", "", 1),
+        note.replace("region eu\n", "region eu\nmore\n", 1),
+    ):
+        with pytest.raises(VerificationError):
+            open_checkpoint(bent.encode(), signers)

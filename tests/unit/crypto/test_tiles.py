@@ -6,13 +6,12 @@ import shutil
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
+from ragwitness.crypto.entries import framed, read_all_entries
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.tiles import (
     Tile,
     TileFolder,
-    framed,
     load_log,
-    read_all_entries,
     tile_bytes,
     tiles_of,
     tiles_reach,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ragwitness.attest.bundle import contents, listing
+from ragwitness.attest.archive import contents, listing
 from ragwitness.attest.verdict import BundleVerdict
 from ragwitness.cli.main import run as ragwitness
 from ragwitness.core.run_files import SEAL

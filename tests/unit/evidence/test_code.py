@@ -6,7 +6,9 @@ import ast
 
 import pytest
 
-from ragwitness.evidence.code import code_digests, code_of
+from benchmarks.house import WHEEL
+from benchmarks.imports import imports_of, modules_of
+from ragwitness.evidence.code import code_digests, code_of, module_of
 
 WEIGHTS, REPLIES = "models/reader/weights/model.safetensors", "text/replies.toml"
 MODULE = '''"""What it is."""
@@ -76,3 +78,21 @@ def test_scores_follow_from_methods_and_weights_and_from_no_page(task: str, own:
     others = {"cli", "report", "web", "service", "targets", "evidence", "attest"}
     assert not rooms & others
     assert not [one for one in found if one.endswith((".css", ".j2", ".js", ".md"))]
+
+
+@pytest.mark.parametrize("task", ["audit", "leak", "canary", "marks"])
+def test_no_module_that_a_score_may_follow_from_is_left_out(task: str) -> None:
+    """The oracle: every import from the task on, in functions and by strings too."""
+    modules = modules_of(WHEEL)
+    around = {"attest", "evidence", "report", "targets", "cli"}
+    start = module_of(task)
+    reached, waiting = {start}, [start]
+    while waiting:
+        tree = ast.parse(modules[waiting.pop()].read_text())
+        for name in imports_of(tree, modules) - reached:
+            if "." in name and name.split(".")[1] not in around:
+                reached.add(name)
+                waiting.append(name)
+    found = {name.removesuffix(".__init__") for name in code_digests(task)}
+    assert len(reached) > 25
+    assert reached - found - {start} == set()

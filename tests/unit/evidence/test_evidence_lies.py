@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from ragwitness.attest.bundle import pack
+from ragwitness.attest.archive import pack
 from ragwitness.core.errors import VerificationError
 from ragwitness.core.run_files import REPORT, RESULT, SEAL, SEAL_NOTE, SEAL_STAMP
+from ragwitness.crypto.entries import read_entries
 from ragwitness.crypto.keys import PrivateKey
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint, sign_checkpoint, sign_note
-from ragwitness.crypto.tiles import read_entries
 from ragwitness.evidence.case import PackKnown
 from ragwitness.evidence.pack import (
     ANSWERS_FILE,

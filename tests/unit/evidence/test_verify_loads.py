@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.house import WHEEL, lines_of
+from benchmarks.imports import modules_of
 from ragwitness.crypto.keys import PrivateKey
-from ragwitness.evidence.code import modules_of
 from tests.unit.evidence.forger import Forger
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -32,7 +32,7 @@ FILES = {
 } | {
     "bundle": (BUNDLE, "--trust", BUNDLE.with_name("trust-v3.json")),
 }
-MOST_LINES = {"audit": 22_180, "leak": 16_780, "bundle": 17_400}
+MOST_LINES = {"audit": 21_640, "leak": 15_340, "bundle": 16_410}
 """Lines with words; the goal is 12,000. Lowered with what leaves, never raised beside a feature."""
 
 PROGRAM = """

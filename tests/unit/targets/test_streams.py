@@ -86,6 +86,9 @@ def test_a_stream_of_another_protocol_ends_by_its_own_fields(
         {"type": "error", "message": "upstream is gone"},
         chat_body("Yes") | {"errors": [{"message": "upstream is gone"}]},
         {"object": "error", "code": 502, "message": "upstream is gone"},
+        chat_body("Yes") | {"status": "failed"},
+        {"choices": [{"message": {"content": "Ye", "error": {"message": "upstream is gone"}}}]},
+        {"choices": [{"status": "cancelled", "message": {"content": "Ye"}}]},
     ],
 )
 def test_an_error_in_a_reply_or_its_choice_is_no_answer(body: object) -> None:
@@ -151,6 +154,8 @@ def test_a_whole_message_behind_its_pieces_is_said_once() -> None:
     assert text_of(stream(piece("A "), piece("tin"), last)) == "A tin"
     parts = [{"choices": [{"message": {"content": part}}]} for part in ("A ", "tin")]
     assert text_of(stream(*parts)) == "A tin"
+    texts = [{"choices": [{"text": part}]} for part in ("A ", "tin")]
+    assert text_of(stream(*texts)) == "A tin"  # as /completions sends them
 
 
 @pytest.mark.parametrize(

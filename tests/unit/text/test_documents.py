@@ -16,6 +16,8 @@ from ragwitness.core.errors import InputError
 from ragwitness.text import documents
 from ragwitness.text.documents import load_documents
 
+pytestmark = pytest.mark.face("files")
+
 
 def write(path: Path, content: str | bytes) -> Path:
     path.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -12,6 +12,8 @@ import pytest
 from ragwitness.text import formats
 from ragwitness.text.formats import UnreadableError, extract_text
 
+pytestmark = pytest.mark.face("files")
+
 _MOST = 1_000_000
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 

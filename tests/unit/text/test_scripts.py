@@ -6,6 +6,8 @@ from benchmarks.faces_audit import RECORDS, SCRIPTS, leaked
 from benchmarks.faces_text import Row, rows
 from ragwitness.text.secrets import Secret, SecretIndex
 
+pytestmark = pytest.mark.face("scripts")
+
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.script)
 def test_contacts_and_names_of_a_script(row: Row) -> None:

@@ -13,6 +13,8 @@ from ragwitness.text import worker
 from ragwitness.text.formats import UnreadableError
 from ragwitness.text.worker import extract_apart
 
+pytestmark = pytest.mark.face("files")
+
 _PAGE = b"<p>one</p><p>two</p>"
 
 

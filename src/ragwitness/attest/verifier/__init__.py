@@ -7,60 +7,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from ragwitness.attest.bundle import EARLIER, Archive, read_bundle
+from ragwitness.attest.archive import Archive
+from ragwitness.attest.bundle import EARLIER, OPENINGS, Bundle, read_bundle
 from ragwitness.attest.challenge import detection
 from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import (
     BundleVerdict,
     Check,
+    NotCheckedError,
     Sampling,
     VerifierStep,
+    admit,
     all_steps,
+    deadline_of,
     unread,
+    unsigned,
     verdict_on,
 )
 from ragwitness.attest.verifier import checks, proofs, terms
 from ragwitness.attest.verifier.bundle_evidence import Embed, VerifierCase, read_evidence
 from ragwitness.core.errors import VerificationError
+from ragwitness.crypto.entries import read_entries
+from ragwitness.crypto.proofs.arithmetic import POINT_BYTES
 
-CHEAP = (
-    # The key of these files.
-    VerifierStep("bundle.note", checks.bundle_note),
-    # The log: signed, complete, and the one that others saw.
-    VerifierStep("log.open", checks.open_note),
-    VerifierStep("log.close", checks.close_note),
-    VerifierStep("log.root", checks.rebuilt),
-    VerifierStep("log.seen", checks.seen_elsewhere),
-    VerifierStep("log.openings", terms.openings),
-    # The commitments before the first query (phase A).
-    VerifierStep("policy", checks.policy),
-    VerifierStep("policy.label", checks.label),
-    VerifierStep("policy.pinned", terms.pinned_policy),
-    VerifierStep("embedder", checks.embedder),
-    VerifierStep("embedder.pinned", terms.pinned_embedder),
-    VerifierStep("indexes", checks.indexes),
-    # The answers (phase B), and the close (phase C).
-    VerifierStep("records", checks.replay),
-    VerifierStep("beacon", checks.beacon),
-    VerifierStep("close", checks.close),
-    VerifierStep("vectors", checks.committed),
-    VerifierStep("receipts", checks.kept),
-    VerifierStep("accounts", checks.covered),
-    # The challenge and the openings (phase D).
-    VerifierStep("challenge.beacon", proofs.beacon),
-    VerifierStep("challenge.drawn", proofs.drawn),
-    VerifierStep("openings", proofs.opened),
-    VerifierStep("seeds", proofs.seeds),
+
+def _steps(
+    checks_by_name: dict[str, Callable[[VerifierCase], str]],
+) -> tuple[VerifierStep[VerifierCase], ...]:
+    return tuple(VerifierStep(*pair) for pair in checks_by_name.items())
+
+
+CHEAP = _steps(
+    {  # The key of these files.
+        "bundle.note": checks.bundle_note,
+        # The log: signed, complete, and the one that others saw.
+        "log.open": checks.open_note,
+        "log.close": checks.close_note,
+        "log.root": checks.rebuilt,
+        "log.seen": checks.seen_elsewhere,
+        "log.openings": terms.openings,
+        # The commitments before the first query (phase A).
+        "policy": checks.policy,
+        "policy.label": checks.label,
+        "policy.pinned": terms.pinned_policy,
+        "embedder": checks.embedder,
+        "embedder.pinned": terms.pinned_embedder,
+        "indexes": checks.indexes,
+        # The answers (phase B), and the close (phase C).
+        "records": checks.replay,
+        "beacon": checks.beacon,
+        "close": checks.close,
+        "vectors": checks.committed,
+        "receipts": checks.kept,
+        "accounts": checks.covered,
+        # The challenge and the openings (phase D).
+        "challenge.beacon": proofs.beacon,
+        "challenge.drawn": proofs.drawn,
+        "openings": proofs.opened,
+        "seeds": proofs.seeds,
+    }
 )
 """Checks that multiply no points, in the order in which they are results."""
 
-PROOFS = (
-    # R5, then the proofs, then the check that needs an embedder.
-    VerifierStep("coalition", checks.coalition),
-    VerifierStep("norms", proofs.norms),
-    VerifierStep("answers", proofs.links),
-    VerifierStep("embedding", proofs.embedded),
+_GIVE_KEY = "Give the log's key: --trust trust.json"
+_OF_POINTS = ("columns.bin", "norms.bin", ".proof")
+
+PROOFS = _steps(
+    {  # R5, then the proofs, then the check that needs an embedder.
+        "coalition": checks.coalition,
+        "norms": proofs.norms,
+        "answers": proofs.links,
+        "embedding": proofs.embedded,
+    }
 )
 """Checks that take long."""
 
@@ -88,13 +108,20 @@ def verify(
         MissingExtraError: The curve's package is not installed.
     """
     try:
-        bundle = read_bundle(data)
+        if trust is None:
+            admit(_GIVE_KEY, bytes=len(data))
+        bundle = read_bundle(data, trust.notes.log if trust else ())
+        if trust is None:
+            admit(_GIVE_KEY, **_work_of(bundle))
+    except NotCheckedError as error:
+        return unsigned("bundle", error)
     except VerificationError as error:
         if error.check == EARLIER:  # an honest bundle of an earlier release is no failure
             return BundleVerdict(
                 "inconclusive", str(error), (Check("bundle", "not checked", str(error)),)
             )
         return unread("bundle", error)
+    in_time = deadline_of(known=trust is not None)
     # The forms of all files.
     results = [Check("bundle", "pass", f"{len(bundle.files):,} files in their one form")]
     try:
@@ -102,9 +129,15 @@ def verify(
     except VerificationError as error:
         results.append(Check("files", "fail", error.message, error.check))
         return verdict_on(results, (), "", bundle.window)
+
     # All cheap checks, then the slow ones.
-    case = VerifierCase(evidence, trust, receipts, seen, embed, progress or (lambda *_: None))
-    results, lacking = all_steps(results, CHEAP, PROOFS, case)
+    def advanced(*at: Any) -> None:
+        in_time()
+        if progress is not None:
+            progress(*at)
+
+    case = VerifierCase(evidence, trust, receipts, seen, embed, advanced)
+    results, lacking = all_steps(results, CHEAP, PROOFS, case, in_time)
     listed = any(check.name == "log.openings" and check.status == "pass" for check in results)
     # The numbers of each tenant; a verdict may fall short by them.
     numbers = tuple(
@@ -118,6 +151,7 @@ def verify(
         "every check that was made holds",
         bundle.window,
     )
+    verdict = replace(verdict, lead=terms.lead(case, verdict, numbers))
     # No check failed: add the numbers and the statements.
     if verdict.outcome == "fail":
         return verdict
@@ -132,6 +166,14 @@ def verify(
         rests=terms.rests(case),
         uncovered=terms.uncovered(case, listed=listed),
     )
+
+
+def _work_of(bundle: Bundle) -> dict[str, int]:
+    """Return the rows of a bundle's logs, and its points, by the sizes of its files alone."""
+    logs = ("log/entries.bin", OPENINGS[0])
+    rows = sum(1 for name in logs for _ in read_entries(bundle.files.get(name, b"")))
+    proofs = (len(data) for name, data in bundle.files.items() if name.endswith(_OF_POINTS))
+    return {"rows": rows, "points": sum(proofs) // POINT_BYTES}
 
 
 def sampling_of(population: int, count: int) -> Sampling:

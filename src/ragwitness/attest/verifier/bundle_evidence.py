@@ -24,6 +24,7 @@ from ragwitness.attest.trust import Trust
 from ragwitness.attest.verdict import NotCheckedError
 from ragwitness.attest.window_log import WINDOW_ENTRIES
 from ragwitness.core.errors import InputError, MissingExtraError, VerificationError, require
+from ragwitness.crypto.entries import read_all_entries
 from ragwitness.crypto.hashing import BLINDING_BYTES
 from ragwitness.crypto.merkle import MerkleLog
 from ragwitness.crypto.notes import Checkpoint
@@ -37,7 +38,6 @@ from ragwitness.crypto.records import (
     QueryRecord,
     decode,
 )
-from ragwitness.crypto.tiles import read_all_entries
 from ragwitness.privacy.mechanism import Mechanism
 
 

@@ -415,10 +415,23 @@ def covered(case: VerifierCase) -> str:
         if isinstance(record, KeyedAdmitRecord)
     }
     queries, receipts = case.evidence.queries_of, receipted(case)
-    # A pinned key must be the logged one.
-    for name in pinned.keys() & queries.keys():
+    # A pinned key must be the logged one, and its account must be in the log.
+    admitted = {
+        f"{record.tenant}/{record.account}"
+        for record in case.evidence.records
+        if isinstance(record, AdmitRecord)
+    }
+    for name in pinned.keys() & admitted:
         fault = f"The log admits {name} without its pinned key."
         require(logged.get(name) == pinned[name], "terms.account_key", fault)
+    if missing := sorted(pinned.keys() - admitted):
+        raise NotCheckedError(
+            f"the log admits no account {missing[0]}"
+            + (f", nor {len(missing) - 1:,} others" if len(missing) > 1 else "")
+            + ", whose key your terms name: another log may hold its answers (ask the account"
+            " for its receipts, or correct the name in pins.accounts)",
+            needed=True,
+        )
     # An account without a pinned key counts its own receipts.
     for name in queries.keys() - pinned.keys():
         if 0 < receipts[name] < queries[name]:

@@ -6,12 +6,15 @@ assumptions.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 
 from ragwitness.attest.openings import WindowOpening, provider_signers
+from ragwitness.attest.plain_words import first_lines, odds_line
 from ragwitness.attest.policy import MOST_EPSILON, joint_epsilon
 from ragwitness.attest.trust import policy_terms, weak_points, worth_of
-from ragwitness.attest.verdict import NotCheckedError, Numbers, extends
+from ragwitness.attest.verdict import BundleVerdict, NotCheckedError, Numbers, extends
 from ragwitness.attest.verifier.bundle_evidence import BundleEvidence, VerifierCase
 from ragwitness.attest.verifier.checks import receipted
 from ragwitness.core.errors import InputError, VerificationError, require
@@ -133,11 +136,23 @@ def learned(evidence: BundleEvidence) -> tuple[str, ...]:
     )
 
 
+def lead(case: VerifierCase, verdict: BundleVerdict, numbers: Sequence[Numbers]) -> tuple[str, ...]:
+    """Return the first lines of a verdict, with the worst index's epsilon as odds."""
+    policy, figures = case.evidence.policy, ""
+    if verdict.outcome == "pass":
+        worst = max(number.exact or math.inf for number in numbers)
+        figures = odds_line(worst, policy.joint_delta, policy.k_max, policy.relation)
+    signer = "the provider" if case.trust is None else case.trust.notes.origin
+    records = f"{len(case.evidence.challenge.records):,}"
+    return first_lines(verdict, "window", figures, signer=signer, records=records)
+
+
 def covers(case: VerifierCase) -> tuple[str, ...]:
     """Return the subject of the outcome, and the worth of an answer of the window."""
     policy, answered = case.evidence.policy, Counter(r.tenant for _, r in case.evidence.queries)
     answers = ", ".join(
-        f"{answered[name]:,} of {mechanism.top} of {mechanism.capacity:,} slots for {name}"
+        f"{answered[name]:,} from {name}, each of which names {mechanism.top} of"
+        f" {mechanism.capacity:,} slots"
         for name, mechanism in policy.tenants.items()
     )
     return (

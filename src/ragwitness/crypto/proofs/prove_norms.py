@@ -8,9 +8,8 @@ from itertools import accumulate
 import numpy as np
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.proofs.argument import Proof, SecretColumns, check_integer_rows, cut
+from ragwitness.crypto.proofs.argument import Proof, SecretColumns, check_integer_rows
 from ragwitness.crypto.proofs.arithmetic import (
-    ProofTranscript,
     R,
     Shape,
     combine,
@@ -38,11 +37,10 @@ from ragwitness.crypto.proofs.prover import (
     SecretColumn,
     SecretGroup,
     ceremony_domain,
+    draw_scalars,
     opening_quotient,
     weighted,
 )
-
-_DRAW_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +52,7 @@ class NormWitness:
         bits: N_i, then P_i.
         shown: The projections s_i in rows 0 to 308, and 0 below: the numbers of P's bits, less T.
         image: Y⁽ⁱ⁾ for every projection.
-        blinds: Two, of the running sum.
+        blinds: Three, of the running sum: its values at τ, wτ (by T) and wζ are shown.
     """
 
     rows: SecretGroup
@@ -68,9 +66,8 @@ def prove_norms(shape: Shape, secret: SecretColumns, context: bytes) -> bytes:
     """Return the proof that every row's norm is at most the scale.
 
     The two blinds of a column hide its commitment and one value, those of one proof: make one proof
-    for a set of commitments, and commit anew for another window. The same proof made again shows
-    the same value, since all that is random in it is derived from the blinds and the statement. It
-    is verified before it is returned.
+    for a set of commitments, and commit anew for another window. A second proof of the same
+    commitments would show a second value. It is verified before it is returned.
 
     Args:
         shape: Shape of the window's proofs.
@@ -112,22 +109,18 @@ def norm_witness(shape: Shape, rows: SecretGroup, talk: NormConversation) -> Nor
     projected[:PROJECTIONS] = (drawn.rows.T * image).sum(axis=0)
     digits = [remainders[:, None] >> np.arange(small) & 1]
     digits.append((projected + (1 << projection_bits(shape)))[:, None] >> np.arange(long) & 1)
-    # All randomness follows from the blinds and the statement.
-    stream = ProofTranscript("ragwitness/norm-secret/v2", talk.head)
-    ends = list(zip(*rows.blinds, strict=True))
-    for row in ends:
-        stream.absorb_scalars("blinds", row)
-    data = stream.expand("scalars", 2 * (small + long + 1) * _DRAW_BYTES)
-    scalars = [int.from_bytes(chunk, "big") % R for chunk in cut(data, _DRAW_BYTES)]
-    *pairs, last = [scalars[i : i + 2] for i in range(0, len(scalars), 2)]
+    # Two blinds of each column of bits, three of the running sum.
+    scalars = draw_scalars(2 * (small + long) + 3)
+    pairs = [scalars[i : i + 2] for i in range(0, 2 * (small + long), 2)]
     # Blinds of the projected columns.
+    ends = zip(*rows.blinds, strict=True)
     inner = [combine(drawn.columns.astype(np.int64), row) for row in ends]
     return NormWitness(
         rows,
         SecretGroup(np.concatenate(digits, axis=1), pairs),
         projected.tolist(),
         SecretGroup(image, list(zip(*inner, strict=True))),
-        last,
+        scalars[-3:],
     )
 
 
@@ -159,10 +152,10 @@ def norm_quotient(
     quotient.add(1, held.bits.summed(linear_weights(shape, weights)))
     quotient.squares(held.rows, [squares] * shape.dimension)
     quotient.add(squares, SecretColumn([-(shape.scale**2)] * slots, []))
-    # G(wX) - G: with Z(wX) = Z(X), blinds β₀ + β₁wX.
-    turn = roots(slots)[1]
+    # G(wX) - G: with Z(wX) = Z(X), blinds β₀ + β₁wX + β₂w²X².
     turned = [*running.values[1:], running.values[0]]
-    blinds = [running.blinds[0], running.blinds[1] * turn % R]
+    turns = powers(roots(slots)[1], len(running.blinds))
+    blinds = [blind * turn % R for blind, turn in zip(running.blinds, turns, strict=True)]
     quotient.add(sums, SecretColumn(turned, blinds))
     quotient.add(-sums, running)
     # Σ ξ^i b Y, and the ξ-column with the projections by their bits.

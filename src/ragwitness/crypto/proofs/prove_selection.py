@@ -94,8 +94,8 @@ def witness(
     chunks = claim.chunks(shape)
     scores = [chunk_scores(shape, claim, secret, chunk) for chunk in chunks]
     # Only the mechanism's own answer can be proved.
-    parts = [noisy_scores(column, chunk) for column, chunk in zip(scores, chunks, strict=True)]
-    noisy = np.concatenate(parts)[: len(claim.noise)]
+    rows = [noisy_scores(column, chunk) for column, chunk in zip(scores, chunks, strict=True)]
+    noisy = np.concatenate(rows)[: len(claim.noise)]
     best = tuple(np.argsort(-noisy, kind="stable")[: len(claim.ids)].tolist())
     if best != claim.ids:
         raise InputError(

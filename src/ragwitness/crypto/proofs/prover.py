@@ -43,7 +43,7 @@ class SecretGroup:
 
     Attributes:
         values: On H, shape (n, columns): small integers, or Python's own modulo R.
-        blinds: Of each column, β₀ and β₁; or β₀ alone.
+        blinds: Of each column, β₀ and β₁; or β₀ alone; of the norms' running sum three.
     """
 
     values: NDArray[Any] = field(repr=False)
@@ -58,7 +58,7 @@ class SecretGroup:
         """Return every column's value at a point, given L_j and Z there."""
         sums = weighted(self.values.T, basis)
         pairs = zip(sums, self.blinds, strict=True)
-        return [(x + vanish * dot(b, (1, point)[: len(b)])) % R for x, b in pairs]
+        return [(x + vanish * dot(b, powers(point, len(b)))) % R for x, b in pairs]
 
     def summed(self, weights: Sequence[int]) -> SecretColumn:
         """Return the weighted sum of all columns."""
@@ -150,8 +150,9 @@ class Quotient:
         pairs = zip(self._coset, extended, strict=True)
         result = [*domain.from_coset([(x + y) * share % R for x, y in pairs]), 0, 0, 0]
         # The factors of Z: of degree n at most, and the blinds of the rest.
+        for i, value in enumerate(rest.blinds):
+            result[i] += value
         for shift, values in enumerate(self._beside):
-            result[shift] += rest.blinds[shift]
             for i, value in enumerate(interpolate(values) if any(values) else (), shift):
                 result[i] += value
         for i, value in enumerate(self._ends):  # times Z = Xⁿ - 1
@@ -221,7 +222,7 @@ class RootsDomain:
         slots: n.
         powers: [1], [τ], …
         lagrange: [L_j] for every root.
-        zero: [Z], [X·Z]: the factors of blinds.
+        zero: [Z], [X·Z], [X²·Z]: the factors of blinds.
         tables: The 256 sums of each eight of ``lagrange``.
     """
 
@@ -240,7 +241,7 @@ class RootsDomain:
         read = curve().G1Point.from_compressed_bytes_unchecked
         turned = _turned(scaled, [scalar(w) for w in back])
         basis = tuple(read(encode_point(p)) for p in turned)  # as affine points
-        zero = tuple(held[slots + i] - held[i] for i in (0, 1))
+        zero = tuple(held[slots + i] - held[i] for i in (0, 1, 2))
         # Tables of sums make columns of bits fast.
         tables = []
         for start in range(0, slots, _TABLED):
@@ -255,7 +256,7 @@ class RootsDomain:
 
         Args:
             values: On H; small integers (an array of machine numbers) are several times as fast.
-            blinds: None to two, β₀ first.
+            blinds: None to three, β₀ first.
         """
         pairs = zip(self.zero, blinds, strict=False)
         hidden = reduce(add, (point * scalar(blind) for point, blind in pairs), infinity())

@@ -10,8 +10,8 @@
   also within another word, and every passage counts each time;
 - telephone numbers in parentheses or with blanks are missed;
 - an output meets only the passages retrieved for its own prompt;
-- a run is cut out of output and passage before the search goes on, so that it is found in the first
-  of two passages that hold it, and that what stood around it is joined.
+- a run is cut out of output and passage before the search goes on: of two passages that hold it
+  the first alone counts, and its neighbours are joined.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Counted:
 
 def repeats(transcripts: Sequence[Transcript], size: int) -> Counted:
     """Repeat prompts and contexts: a shared window of ``size`` tokens, the last ones left out."""
-    return _counted([{passage for passage, _ in _runs(one, size)} for one in transcripts])
+    return _counted([{passage for passage, _ in _runs(row, size)} for row in transcripts])
 
 
 def rouge(transcripts: Sequence[Transcript]) -> Counted:
@@ -108,7 +108,7 @@ def _counted(repeated: Sequence[set[str]]) -> Counted:
 
 
 def _runs(transcript: Transcript, size: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield each passage that is repeated, with what is cut out, in small letters."""
+    """Yield each repeated passage with the runs that are cut out, in small letters."""
     output = word_tokens(transcript.output)
     for passage in transcript.contexts or ():
         context, runs = word_tokens(passage), []

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragwitness.attest.verdict import NotCheckedError, VerifierStep, refuse
 from ragwitness.core.errors import CapReachedError, VerificationError
+from ragwitness.core.files import parse_json
 from ragwitness.core.quotes import refuse_secrets
 from ragwitness.evidence.case import TAKEN as LOOSE
 from ragwitness.evidence.case import PackCase, PackTask, Replies, check_spent, same_result
@@ -24,7 +26,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
 from ragwitness.runner.hash_chain import dense
-from ragwitness.runner.worker import Done, GeneratorResult, advance
+from ragwitness.runner.worker import GeneratorResult, replay
 
 if TYPE_CHECKING:
     from ragwitness.evidence.subject import SealedRun
@@ -63,7 +65,7 @@ def _audit(case: PackCase) -> MarksAudit:
             "lots and verdicts were not recomputed: texts are hidden", needed=True
         )
     settings = pack.seal.settings
-    secret, *documents = (json.loads(str(text.text)) for text in pack.texts)
+    secret, *documents = (parse_json(str(text.text)) for text in pack.texts)
     public = {name: settings[name] for name in ("commitment", "beacon_source", "beacon")}
     key = MarksKey.from_stored({**secret, **public, "documents": documents})
     return MarksAudit(key, float(settings["alpha"]))
@@ -95,14 +97,9 @@ def _check_verdicts(case: PackCase) -> str:
     audit, claimed = _audit(case), json.loads(json.dumps(case.pack.result))
     replies, outcomes = Replies(case.exchanges), list[GeneratorResult[LotAnswers]]()
     for number, document in enumerate(audit.key.documents):
-        steps, answers, queries = audit.steps(number), None, 0
-        while not isinstance(step := advance(steps, answers), Done):
-            answers = [a for query in step if (a := replies.get(STAGE, document.id, query))]
-            if len(answers) < len(step):
-                break
-            queries += len(step)
-        if isinstance(step, Done):
-            outcomes.append(GeneratorResult(step.value, queries, queries))
+        end, queries, _ = replay(audit.steps(number), partial(replies.get, STAGE, document.id))
+        if end is not None:
+            outcomes.append(GeneratorResult(end.value, queries, queries))
             continue
         if claimed["spent"]["stopped_by"] is None:
             raise refuse("verdicts.unanswered", f"A question about {document.id!r} has no answer.")
@@ -124,4 +121,5 @@ TASK = PackTask(
         VerifierStep("verdicts", _check_verdicts),
     ),
     "every lot, question and verdict was recomputed",
+    frozenset("target alpha budget commitment beacon_source beacon".split()),
 )

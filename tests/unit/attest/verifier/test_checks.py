@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from ragwitness.attest.bundle import contents, listing
+from ragwitness.attest.archive import contents, listing
 from ragwitness.attest.commitments import checkpoint_token
 from ragwitness.attest.verifier import verify
 from ragwitness.crypto.merkle import MerkleLog

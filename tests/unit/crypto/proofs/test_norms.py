@@ -7,7 +7,8 @@ Each forgery is also played against a verifier with the one mistake that it need
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache
@@ -16,16 +17,19 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError, VerificationError
-from ragwitness.crypto.proofs import norms, prove_norms
-from ragwitness.crypto.proofs.argument import Columns, SecretColumns, commit_columns
+from ragwitness.crypto.proofs import argument, norms, prove_norms
+from ragwitness.crypto.proofs.argument import Columns, Proof, SecretColumns, commit_columns
 from ragwitness.crypto.proofs.arithmetic import (
     R,
     Shape,
     curve,
     dot,
     encode_point,
+    generator,
     lagrange_at,
     powers,
+    roots,
+    scalar,
     vanishing,
 )
 from ragwitness.crypto.proofs.norms import (
@@ -48,6 +52,7 @@ from tests.unit.crypto.proofs.forging import (
     lenient_points,
     root_of,
     solved,
+    trapdoor,
 )
 
 SHAPE = Shape(512, 2, 3, 16, 100)
@@ -84,7 +89,9 @@ def test_short_rows_are_proved(count: int) -> None:
     secret, data = held(1, count)
     assert verdict((secret.public, b"window", data)) == "accepted"
     assert len(data) == norm_form(SHAPE).size * SHAPE.chunks(count)
-    assert prove_norms.prove_norms(SHAPE, secret, b"window") == data  # all is derived
+    again = prove_norms.prove_norms(SHAPE, secret, b"window")
+    assert again != data  # nothing is derived: what is random is fresh
+    verify_norms(SHAPE, secret.public, b"window", again)
 
 
 def test_rows_at_the_bound_are_proved() -> None:
@@ -532,3 +539,117 @@ def test_columns_of_another_dimension() -> None:
     with pytest.raises(VerificationError) as found:
         verify_norms(SHAPE, Columns(((b"\xc0" + bytes(47),) * 2,)), b"window", data)
     assert found.value.check == "columns.size"
+
+
+# --- what a proof shows: nothing but that it holds
+
+
+def simulated(columns: Columns, logs: Sequence[int], context: bytes) -> bytes:
+    """Return a proof about columns of which only V_c(τ) is known: no rows, no witness."""
+    tau, _, _ = trapdoor()
+    fresh = lambda count: [secrets.randbelow(R) for _ in range(count)]  # noqa: E731
+    point = lambda value: encode_point(generator() * scalar(value))  # noqa: E731
+    talk = NormConversation(SHAPE, columns, context, 0)
+    # Values at τ of bits, running sum and quotient: each is uniform in an honest proof, too.
+    bits, (running, quotient) = fresh(SMALL + LONG), fresh(2)
+    sent = [point(value) for value in (*bits, running, quotient)]
+    xi, kappa = talk.bits(sent[:-2]), talk.running(sent[-2])
+    zeta, values = talk.quotient(sent[-1]), fresh(SHAPE.dimension + SMALL + LONG + 1)
+    challenges = NormChallenges(xi, kappa, zeta, talk.values(values))
+    constant, at_running, at_quotient = norms.norm_factors(
+        SHAPE, talk.projections, challenges, values
+    )
+    weights = powers(challenges.mu, len(values) - 1)
+    total = constant + at_running * running + at_quotient * quotient
+    total += dot(weights, [x - v for x, v in zip((*logs, *bits), values[:-1], strict=True)])
+    turned = zeta * roots(SHAPE.slots)[1] % R
+    sent.append(point(total * pow(tau - zeta, -1, R) % R))
+    sent.append(point((running - values[-1]) * pow(tau - turned, -1, R) % R))
+    return Proof(talk.head, tuple(sent), tuple(values)).encode()
+
+
+def test_a_simulator_that_knows_tau_needs_no_index() -> None:
+    """Of columns that nobody has rows for, by the verifier's own equation."""
+    _, _, second = trapdoor()
+    logs = [secrets.randbelow(R) for _ in range(SHAPE.dimension)]
+    points = tuple(encode_point(generator() * scalar(log)) for log in logs)
+    columns = Columns((points,))
+    data = simulated(columns, logs, b"window")
+    assert verdict((columns, b"window", data)) == "norm.opening"  # by the ceremony's τ
+    with instead(argument, "TAU", second):
+        assert verdict((columns, b"window", data)) == "accepted"
+        other = simulated(columns, [log + 1 for log in logs], b"window")
+        assert verdict((columns, b"window", other)) == "norm.opening"
+
+
+def _blinds_at(values: Sequence[int], wanted: Mapping[int, int]) -> list[int]:
+    """Return the blinds under which a column has these values at these points."""
+    points, needed = list(wanted), []
+    for point, value in wanted.items():
+        plain = dot(lagrange_at(SHAPE.slots, point), [v % R for v in values])
+        needed.append((value - plain) * pow(vanishing(SHAPE.slots, point), -1, R) % R)
+    # Newton's divided differences, then coefficients.
+    table = list(needed)
+    for step in range(1, len(points)):
+        for at in range(len(points) - 1, step - 1, -1):
+            share = pow(points[at] - points[at - step], -1, R)
+            table[at] = (table[at] - table[at - 1]) * share % R
+    result = [0] * len(points)
+    for at in range(len(points) - 1, -1, -1):
+        shifted = [0, *result[:-1]]
+        result = [(s - points[at] * r) % R for s, r in zip(shifted, result, strict=True)]
+        result[0] = (result[0] + table[at]) % R
+    return result
+
+
+def test_another_index_under_the_same_commitments_gives_the_same_bytes() -> None:
+    """With τ known: a guess of one document fits as well as the truth, to the byte.
+
+    With two blinds of G it did not: T(τ) shows G(wτ), a third value, and confirmed guesses.
+    """
+    tau, domain, second = trapdoor()
+    turn = roots(SHAPE.slots)[1]
+    rows = np.zeros((SHAPE.slots, 3), np.int16)
+    rows[:30] = rows_of(1)
+    secret = SecretGroup(rows, [[5, 7], [11, 13], [17, 19]])
+    columns = Columns((tuple(map(encode_point, secret.commit(domain))),))
+
+    def talk() -> NormConversation:
+        return NormConversation(SHAPE, columns, b"window", 0)
+
+    truth = norm_witness(SHAPE, secret, talk())
+    proof = argue(SHAPE, talk(), truth, domain)
+    seen = talk()
+    xi = seen.bits(proof.points[: SMALL + LONG])
+    seen.running(proof.points[-4])
+    zeta = seen.quotient(proof.points[-3])
+
+    def like(values: np.ndarray, group: SecretGroup) -> list[list[int]]:
+        """Blinds under which columns look at τ and ζ as those of another group do."""
+        at = [
+            group.at(lagrange_at(SHAPE.slots, x), vanishing(SHAPE.slots, x), x) for x in (tau, zeta)
+        ]
+        return [
+            _blinds_at(column.tolist(), dict(zip((tau, zeta), pair, strict=True)))
+            for column, pair in zip(values.T, zip(*at, strict=True), strict=True)
+        ]
+
+    # The guess: another entry in one document.
+    guess = rows.copy()
+    guess[17] = -guess[17]
+    guess[17, 0] += 1
+    held = norm_witness(SHAPE, SecretGroup(guess, like(guess, secret)), talk())
+    held = replace(held, bits=SecretGroup(held.bits.values, like(held.bits.values, truth.bits)))
+    sums = prove_norms.running_sum(seen.projections, truth, xi)
+    shown = {
+        x: sums.group.at(lagrange_at(SHAPE.slots, x), vanishing(SHAPE.slots, x), x)[0]
+        for x in (tau, turn * tau % R, turn * zeta % R)
+    }
+    other = prove_norms.running_sum(seen.projections, held, xi).values
+    fitted = replace(held, blinds=_blinds_at(other, shown))
+    assert argue(SHAPE, talk(), fitted, domain) == proof
+    # Two blinds fit two of the three values alone: the third gave the rows away.
+    two = {x: value for x, value in shown.items() if x != turn * tau % R}
+    assert argue(SHAPE, talk(), replace(held, blinds=_blinds_at(other, two)), domain) != proof
+    with instead(argument, "TAU", second):
+        assert verdict((columns, b"window", proof.encode())) == "accepted"
