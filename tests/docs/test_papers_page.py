@@ -65,6 +65,13 @@ def imported(name: str, path: Path) -> set[str]:
     return found
 
 
+def verbs() -> list[str]:
+    """Return the modules of the command line's table."""
+    tables = (ROOT / "src/ragwitness/cli").glob("*.toml")
+    homes = (re.findall(r'home = "([\w.]+):', one.read_text(encoding="utf-8")) for one in tables)
+    return [f"ragwitness.cli.{home}" for some in homes for home in some]
+
+
 def reached(*starts: str) -> dict[str, Path]:
     """Return every module that some modules can load, with its file."""
     found: dict[str, Path] = {}
@@ -109,7 +116,7 @@ def claims() -> list[tuple[str, str, tuple[str, ...]]]:
     return found
 
 
-COMMANDS = reached(*STARTS)
+COMMANDS = reached(*STARTS, *verbs())
 USED = frozenset[str]().union(*map(used_names, COMMANDS.values()))
 
 

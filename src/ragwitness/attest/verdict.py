@@ -94,7 +94,6 @@ class BundleVerdict(Shown):
             pass needs could not be made.
         why: Reason for the outcome, in one line.
         checks: Checks in the order in which they were made.
-        lead: The first lines: what follows from what, and whose word the rest is.
         window: Which audit window; empty where the bundle could not be read.
         numbers: Per tenant; empty where a check failed.
         sampling: None where the bundle could not be read.
@@ -104,6 +103,7 @@ class BundleVerdict(Shown):
         learned: Contents of the bundle that its holder learns; no epsilon covers them.
         rests: The outcome's assumptions, and the parties that vouch for them.
         uncovered: Limits of the outcome.
+        lead: The first lines: what follows from what, and whose word the rest is.
     """
 
     result_kind: ClassVar[str] = "verification"
@@ -111,7 +111,6 @@ class BundleVerdict(Shown):
     outcome: Outcome
     why: str
     checks: tuple[Check, ...]
-    lead: tuple[str, ...] = ()
     window: str = ""
     numbers: tuple[Numbers, ...] = ()
     sampling: Sampling | None = None
@@ -121,6 +120,7 @@ class BundleVerdict(Shown):
     learned: tuple[str, ...] = ()
     rests: tuple[str, ...] = ()
     uncovered: tuple[str, ...] = ()
+    lead: tuple[str, ...] = ()
 
     @property
     def failures(self) -> tuple[Check, ...]:
