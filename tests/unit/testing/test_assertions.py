@@ -221,7 +221,7 @@ def test_the_default_reaches_records_among_many_others(runs: Path) -> None:
     given: dict[str, Any] = {"background": OUTSIDE, "runs": runs, "prompts": 20}
     with pytest.raises(
         AssertionError,
-        match=r"^[78] of 8 records leaked in part, [4-8] to [78] beyond chance; [78] proved\. fails",
+        match=r"^[78] of 8 records leaked in part, .* beyond chance; [78] proved\. fails",
     ):
         rw.assert_no_leak(reciting, MINE[:8], **given)
     # An attacker who aims at nothing does not reach them: that is no pass.
