@@ -14,19 +14,21 @@ import json
 import random
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragwitness.leakage.score.hits import (
-    Finder,
+    LeakHits,
     LeakReference,
     facts,
     in_order,
-    likeness,
     long_runs,
 )
-from ragwitness.text.words import plain_tokens, word_tokens
+from ragwitness.text.words import word_tokens
 
 _FILES = ("healthcaremagic.jsonl", "medical-qa.jsonl", "pubmedqa.jsonl")
 
@@ -54,12 +56,22 @@ def main() -> None:
     print(f"all: {time.perf_counter() - started:.1f} s, peak {peak:.2f} GiB")
 
 
+def _each(find: Callable[[str, LeakReference], NDArray[Any]]) -> Finder:
+    """Make a finder of one that reads one output."""
+
+    def found(outputs: list[str], records: LeakReference) -> LeakHits:
+        told = np.array([find(output, records) > 0 for output in outputs])
+        return LeakHits(told.any(axis=1), told.any(axis=0))
+
+    return found
+
+
+Finder = Callable[[list[str], LeakReference], LeakHits]
 _MEASURES: dict[str, Finder] = {
-    "runs of 10": long_runs(10),
-    "runs of 20": long_runs(20),
-    "half of the words in order": lambda outputs, records: in_order(outputs, records)[0],
-    "half of the facts": lambda outputs, records: facts(outputs, records)[0],
-    "ROUGE-L F1 above .5": lambda outputs, records: likeness(outputs, records),
+    "runs of 10": lambda outputs, records: long_runs(outputs, records, 10),
+    "runs of 20": lambda outputs, records: long_runs(outputs, records, 20),
+    "half of the words in order": _each(in_order),
+    "half of the facts": _each(facts),
 }
 
 
@@ -97,7 +109,6 @@ def _against_the_loop(outputs: list[str], records: list[str]) -> None:
     loops = {
         "runs of 10": lambda a, b: _shares_run(a, b, 10),
         "runs of 20": lambda a, b: _shares_run(a, b, 20),
-        "ROUGE-L F1 above .5": _alike,
     }
     print(f"{len(outputs)} outputs, {len(records)} records:")
     for name, same in loops.items():
@@ -119,19 +130,6 @@ def _shares_run(output: str, record: str, n: int) -> bool:
     first, second = word_tokens(output), word_tokens(record)
     windows = {tuple(second[i : i + n]) for i in range(len(second) - n + 1)}
     return any(tuple(first[i : i + n]) in windows for i in range(len(first) - n + 1))
-
-
-def _alike(output: str, record: str) -> bool:
-    """ROUGE-L by the quadratic table that rouge-score fills."""
-    first, second = plain_tokens(output), plain_tokens(record)
-    row = [0] * (len(second) + 1)
-    for token in first:
-        before = 0
-        for place, other in enumerate(second, 1):
-            kept = row[place]
-            row[place] = before + 1 if token == other else max(kept, row[place - 1])
-            before = kept
-    return 2 * row[-1] > 0.5 * (len(first) + len(second))
 
 
 if __name__ == "__main__":

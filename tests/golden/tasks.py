@@ -141,6 +141,7 @@ _TIMES = re.compile(r"\d+(\.\d+)? (s|min|seconds)\b")
 # Leak measures that stored results do not have.
 _SINCE = {
     "records at length",
+    "proved records",
     "leaked records",
     "leaked prompts",
     "in order",
@@ -151,7 +152,11 @@ _SINCE |= {f"{what} {of}" for what in ("in-order", "fact") for of in ("prompts",
 
 
 def _measured_since(one: Any) -> bool:
-    return isinstance(one, dict) and "published" in one and one.get("name") in _SINCE
+    if not (isinstance(one, dict) and "published" in one):
+        return False
+    # The corrected ROUGE measures were removed.
+    removed = not one["published"] and str(one.get("name")).startswith("ROUGE")
+    return removed or one.get("name") in _SINCE
 
 
 def same(value: Any, key: str = "") -> Any:
@@ -163,6 +168,8 @@ def same(value: Any, key: str = "") -> Any:
         added = {"kind", "version"} if value.get("kind") in RESULT_TYPES else set()
         # Compared variants say what they took to make, and how far above chance they are.
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
+        # Measures say which part is proved record by record, and transcripts the channels.
+        added |= {"proved", "channels"}
         # Measures of records are held against chance since, and not those of prompts alone.
         if "published" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
             value = value | {"excess": None}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Only, Opt, PathRole
-from ragwitness.leakage.task import attacks_of, names_of, plan_of
+from ragwitness.leakage.task import attacks_of, listed_secrets, names_of, plan_of
 from ragwitness.runner import task_options as opt
 from ragwitness.runner.task_runtime import Note, as_documents, own_folder, per_method, to_end, warn
 from ragwitness.synthesis.task import Contacts, Making, RolePlayers
@@ -193,8 +193,8 @@ class CompareTask(opt.HowRead, opt.Sending, opt.OwnSystem, Making):
         unread: list[LeftOut | str] = []
         records = as_documents(self.corpus, self, unread, note)
         background = as_documents(self.background, self, unread, note)
-        ledgers = (self.secrets, self.decoys)
-        leaks = plan_of(records, background, ledgers, contacts=self.contacts, seed=self.seed)
+        secrets = listed_secrets(records, self.secrets, "auto" if self.contacts else "")
+        leaks = plan_of(records, background, secrets, self.decoys, self.seed)
         source = self.corpus if isinstance(self.corpus, str | Path) else "the corpus"
         questions_of_records = None
         if self.utility and self.questions is None:

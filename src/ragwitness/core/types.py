@@ -153,6 +153,8 @@ class Answer:
         completion_tokens: Tokens generated; None where unknown.
         contexts: Retrieved passages, only from targets with ``Capability.CONTEXTS``.
         error: Why there is no answer, in one line; None for a real answer.
+        channels: Name and text of everything else that the reply shows: thoughts, tools, sources,
+            other fields.
     """
 
     text: str
@@ -162,6 +164,7 @@ class Answer:
     completion_tokens: int | None = None
     contexts: tuple[str, ...] | None = None
     error: str | None = None
+    channels: tuple[tuple[str, str], ...] = ()
 
 
 SILENT: dict[str | None, str] = {

@@ -28,7 +28,7 @@ from ragwitness.leakage.attack_registry import build_attack
 from ragwitness.leakage.attacks.base import Ask, Attack, Limits, Transcript, read_transcripts
 from ragwitness.leakage.result import RESULT_TYPE
 from ragwitness.leakage.run import attack_run, attacked, score_leaks, transcript_of
-from ragwitness.leakage.score.table import LeakPlan
+from ragwitness.leakage.score.table import CHANNELS, LeakPlan
 from ragwitness.report import formatting as fmt
 from ragwitness.report.spending import Spending
 from ragwitness.runner.budget import Budget
@@ -91,7 +91,9 @@ def subject_of(order: LeakOrder, plan: LeakPlan) -> SealSubject:
     corpus = hashlib.sha256(dense(sorted(document.text for document in plan.records))).digest()
     return SealSubject(
         "leak",
-        settings | {"seed": plan.seed} | ({"left_out": left_out} if left_out else {}),
+        settings
+        | {"seed": plan.seed, "channels": list(plan.channels)}
+        | ({"left_out": left_out} if left_out else {}),
         tuple(texts),
         [(name, name) for name in order.attacks],
         looks=1,
@@ -163,6 +165,7 @@ def _prompts(case: cases.PackCase) -> str:
             order.texts,
             topic=order.topic,
             records=corpus,
+            secrets=plan.secrets,
         )
         sent, ended[name] = _driven(attack, replies, capped)
         if rows[name] != (len(sent), sum(t.error is not None for t in sent)):
@@ -231,6 +234,7 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     for removed in ("model", "attack_embedder", "embedder"):  # settings of earlier packs
         settings.pop(removed, None)
     left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
+    channels = settings.pop("channels", CHANNELS)  # earlier packs have none
     rows: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")
     }
@@ -253,7 +257,9 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     records, background = (
         [Document(name, text) for name, text in rows[kind]] for kind in ("records", "background")
     )
-    return order, LeakPlan(records, background, secrets, decoys, seed, left_out, order.texts)
+    return order, LeakPlan(
+        records, background, secrets, decoys, seed, left_out, order.texts, channels
+    )
 
 
 TASK = cases.PackTask(

@@ -105,7 +105,8 @@ def attacked(
 
 def transcript_of(attack: str, ask: Ask, answer: Answer) -> Transcript:
     """Return a prompt with its answer."""
-    return Transcript(attack, ask.query.prompt, answer.text, answer.contexts, ask.aim, answer.error)
+    fields = (answer.contexts, ask.aim, answer.error, answer.channels)
+    return Transcript(attack, ask.query.prompt, answer.text, *fields)
 
 
 async def ask_attacks(
@@ -316,7 +317,7 @@ def score_leaks(
 
 def _silent(transcripts: Sequence[Transcript]) -> bool:
     """Whether no answer holds a letter or a digit: then nothing was measured."""
-    return not any(letters_of(t.output) for t in transcripts if t.error is None)
+    return not any(letters_of(t.output) or t.channels for t in transcripts if t.error is None)
 
 
 def _doubt(transcripts: Sequence[Transcript], planned: int) -> str:

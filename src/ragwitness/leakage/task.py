@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ragwitness.leakage.score.table import LeakPlan
     from ragwitness.runner.rate_limiter import RateLimiter
     from ragwitness.runner.worker import Progress
+    from ragwitness.text.secrets import Secret
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
             is found by chance.
         secrets: A file of known secrets, JSONL rows {"text", "kind", "record"}.
         decoys: A file of texts that are made like the secrets and planted nowhere; the same rows.
-        contacts: Count the contact details in the corpus as secrets too.
+        contacts: Count the contact details in the corpus as secrets too; naming a finder does so
+            as well.
+        channels: The parts of a reply that count: all, or names with commas between them: text,
+            thoughts, tools, sources, other fields.
         options: A setting of one of the attacks. May be repeated.
         seed: The seed of the prompts and of the resampling.
         run: The run folder. The same folder resumes the run; a finished result is never lost.
@@ -111,6 +115,7 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
     decoys: Annotated[Path | None, PathRole.READS] = None
     contacts: bool = False
     pii: opt.ContactFinder = "auto"
+    channels: str = "all"
     options: Annotated[
         Mapping[str, Mapping[str, object]] | Sequence[str] | None,
         Opt("--set", metavar="ATTACK.NAME=VALUE"),
@@ -134,6 +139,11 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         # 1. Types and combinations of options.
         opt.refuse_types(self)
         runtime.check_target(self.target)
+        channels_of(self.channels)
+        if self.pii == "none":
+            raise InputError(
+                "--pii none finds no detail.", "Leave it out, or name a finder: --pii contacts."
+            )
         if isinstance(self.corpus, str) and not self.corpus:
             raise InputError(
                 "There is no corpus to look for.", "Give the private records: --corpus."
@@ -158,12 +168,14 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
             document.text for document in runtime.as_documents(self.information, note=note)
         )
         known_records: list[Document] = []
+        secrets: list[Secret] = []
         if OWNERS in names:
             records, background = (
                 runtime.as_documents(texts, self, note=lambda _: None)
                 for texts in (self.corpus, self.background)
             )
             known_records = [*records, *self.aimed_at(names, len(records), background)[0]]
+            secrets = self.listed_secrets(records)
         options = (
             self.options if isinstance(self.options, Mapping) else runtime.per_method(self.options)
         )
@@ -171,9 +183,19 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
             "texts": texts,
             "topic": self.topic,
             "records": [d.text for d in known_records],
+            "secrets": secrets,
         }
         attacks = [] if self.transcripts else attacks_of(names, limits, options, **knowledge)
         return LeakWork(self, names, limits, options, texts, attacks)
+
+    def listed_secrets(self, records: Sequence[Document]) -> list[Secret]:
+        """Return the secrets of the file, and the personal details in the records if wanted."""
+        return listed_secrets(records, self.secrets, self.pii if self.finds_details else "")
+
+    @property
+    def finds_details(self) -> bool:
+        """Whether personal details in the records are secrets too."""
+        return self.contacts or self.pii != "auto"
 
     def aimed_at(
         self, names: Sequence[str], records: int, background: Sequence[Document]
@@ -233,8 +255,8 @@ class LeakWork:
     def identity(self) -> tuple[object, ...]:
         """The values that name a run folder: target, corpus and attacks.
 
-        Another list of secrets, or another background at which nothing was aimed, scores the same
-        answers again.
+        Another list of secrets, or another background, scores the same answers again, except of the
+        owner's attack, whose prompts follow from both.
         """
         from ragwitness.leakage.attack_registry import OWNERS
 
@@ -248,6 +270,8 @@ class LeakWork:
                 texts = "\0".join(document.text for document in runtime.as_documents(aimed))
                 aimed = sha256(texts.encode()).hexdigest()
             knowledge = (knowledge, aimed)
+            if task.secrets or task.finds_details:
+                knowledge = (knowledge, str(task.secrets), task.finds_details, task.pii)
         pairs = task.options
         if isinstance(pairs, Mapping):
             pairs = [f"{a}.{name}={v}" for a, fields in pairs.items() for name, v in fields.items()]
@@ -274,15 +298,16 @@ class LeakWork:
         plan = plan_of(
             records,
             tuple(aimed),
-            (task.secrets, task.decoys),
-            contacts=task.contacts,
-            seed=task.seed,
-            pii=task.pii,
+            task.listed_secrets(records),
+            task.decoys,
+            task.seed,
         )
         public = tuple(document.text for document in others)
         refuse_records("--information", self.texts, records)
         refuse_records("--background", public, records)
-        return dataclasses.replace(plan, left_out=tuple(left_out), public=(*self.texts, *public))
+        public = (*self.texts, *public)
+        counted = channels_of(task.channels)
+        return dataclasses.replace(plan, left_out=tuple(left_out), public=public, channels=counted)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -298,7 +323,9 @@ class LeakWork:
         settings = {k: str(file) for k, file in files.items() if isinstance(file, str | Path)}
         if self.attacks:
             settings |= settings_of(self.attacks, self.limits)
-        if task.contacts:
+        if task.channels != "all":
+            settings["channels that count"] = task.channels
+        if task.finds_details:
             finder = pii_finder(task.pii)
             settings |= {
                 "contact details found by": finder.name,
@@ -357,6 +384,21 @@ class LeakWork:
         return score_leaks(self.transcripts(asked), plan, asked=asked, settings=self.settings)
 
 
+def channels_of(names: str) -> tuple[str, ...]:
+    """Return the channels of a reply that count.
+
+    Raises:
+        InputError: One is unknown.
+    """
+    from ragwitness.leakage.score.table import CHANNELS
+
+    counted = CHANNELS if names == "all" else tuple(map(str.strip, names.split(",")))
+    if unknown := set(counted) - {*CHANNELS}:
+        listing = ", ".join(CHANNELS)
+        raise InputError(f"There is no channel {min(unknown)!r}.", f"Known: all, {listing}.")
+    return counted
+
+
 def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
     """Return the registered names of attacks, each once.
 
@@ -398,41 +440,51 @@ def attacks_of(
     return [build_attack(name, limits, options.get(name), **knowledge) for name in names]
 
 
+def listed_secrets(
+    records: Sequence[Document], file: Path | None, finder: str = ""
+) -> list[Secret]:
+    """Return the secrets of a file, and the details that a finder finds in records.
+
+    Raises:
+        InputError: The file cannot be read, or the finder is unknown.
+    """
+    from ragwitness.text.pii import personal_of, pii_finder
+    from ragwitness.text.secrets import read_secrets
+
+    secrets = read_secrets(file) if file else []
+    if finder:
+        texts = ((document.id, document.text) for document in records)
+        secrets += personal_of(texts, pii_finder(finder))
+    return secrets
+
+
 def plan_of(
     records: Sequence[Document],
     background: Sequence[Document],
-    ledgers: tuple[Path | None, Path | None],
-    *,
-    contacts: bool,
+    secrets: list[Secret],
+    decoys_file: Path | None,
     seed: int,
-    pii: str = "auto",
 ) -> LeakPlan:
     """Return the texts that answers are compared with.
 
     Args:
         records: The private corpus.
         background: Texts that the target does not hold.
-        ledgers: Files of secrets and of decoys.
-        contacts: Whether contact details in the records are secrets too.
+        secrets: Secrets in the records: private for certain.
+        decoys_file: File of secrets that are in no record: a hit is chance.
         seed: Seed of the resampling.
-        pii: Finder of contact details.
 
     Raises:
-        InputError: A ledger cannot be read, decoys stand alone, or the corpus holds other texts of
-            the task.
+        InputError: The decoys cannot be read or stand alone, or the corpus holds other texts of the
+            task.
     """
     from ragwitness.leakage.run import refuse_records
     from ragwitness.leakage.score.table import LeakPlan
-    from ragwitness.text.pii import personal_of, pii_finder
     from ragwitness.text.secrets import SecretIndex, read_secrets
 
     refuse_records("--background", [document.text for document in background], records)
-    # Secrets are private for certain; decoys are in no record, and a hit is chance.
-    secrets, decoys = (read_secrets(path) if path else [] for path in ledgers)
+    decoys = read_secrets(decoys_file) if decoys_file else []
     texts = [document.text for document in records]
-    if contacts:
-        named = ((document.id, document.text) for document in records)
-        secrets = secrets + personal_of(named, pii_finder(pii))
     # The rate of decoys is a background and needs a rate above it.
     if decoys and not secrets:
         raise InputError("Decoys alone say nothing.", "Give the secrets too: --secrets FILE.")

@@ -198,7 +198,7 @@ def _encode(answer: Answer) -> dict[str, Any]:
         "prompt_tokens": answer.prompt_tokens,
         "completion_tokens": answer.completion_tokens,
         "contexts": answer.contexts,
-    }
+    } | ({"channels": answer.channels} if answer.channels else {})
 
 
 def decode_answer(stored: dict[str, Any]) -> Answer:
@@ -210,9 +210,10 @@ def decode_answer(stored: dict[str, Any]) -> Answer:
         ValueError: An alternative is no pair.
     """
     tokens = stored.pop("tokens")
-    contexts = stored.pop("contexts")
+    contexts, channels = stored.pop("contexts"), stored.pop("channels", ())
     return Answer(
         **stored,
+        channels=tuple((str(name), str(text)) for name, text in channels),
         contexts=None if contexts is None else tuple(contexts),
         tokens=None
         if tokens is None

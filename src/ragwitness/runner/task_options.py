@@ -459,12 +459,16 @@ def reject_inapplicable_options(task: Any, traits: Set[str], method: str = "") -
 def refuse_types(task: Any) -> None:
     """Refuse a value of another type than a plain one that is declared: a program gave it.
 
+    A path that a program gave as text becomes a path.
+
     Raises:
         InputError: A text, a number or a flag is something else.
     """
     for option in declared(type(task)):
         value = getattr(task, option.name)
         kinds = get_args(option.kind) if isinstance(option.kind, UnionType) else (option.kind,)
+        if Path in kinds and str not in kinds and isinstance(value, str):
+            object.__setattr__(task, option.name, Path(value))
         if not {*kinds} <= {str, int, float, bool, type(None)}:
             continue
         is_integer = isinstance(value, int) and float in kinds

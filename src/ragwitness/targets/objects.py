@@ -23,7 +23,7 @@ from ragwitness.core.quotes import environment_secrets, hide, hide_across, quote
 from ragwitness.core.threads import in_thread
 from ragwitness.core.types import Answer, Capability, Query, Target, TokenLogprob
 from ragwitness.targets.transport import Address, TransportOptions
-from ragwitness.targets.wire import content_text, read_logprobs
+from ragwitness.targets.wire import content_text, read_logprobs, show_channels
 
 # How a RAG system in Python wants to be asked, found by its methods: no framework is imported.
 
@@ -159,6 +159,12 @@ _HINT = "Return a text, or a dict with the text as 'answer' (and the passages as
 
 
 def read_reply(value: object) -> Answer:
+    """Turn a returned value into an answer, with all else that it shows; see :func:`_answered`."""
+    answer = _answered(value)
+    return answer if isinstance(value, Answer) else show_channels(answer, value)
+
+
+def _answered(value: object) -> Answer:
     """Turn what an object returned into an answer.
 
     Args:
@@ -470,4 +476,5 @@ def _without_secrets(answer: Answer) -> Answer:
         text=hide(answer.text, secrets),
         tokens=answer.tokens and tuple(plain),
         contexts=None if contexts is None else tuple(hide(entry, secrets) for entry in contexts),
+        channels=tuple((name, hide(text, secrets)) for name, text in answer.channels),
     )

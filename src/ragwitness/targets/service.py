@@ -25,7 +25,14 @@ from ragwitness.targets.service_config import (
 )
 from ragwitness.targets.transport import Address, Clock, JsonClient, Session, TransportOptions
 from ragwitness.targets.waits import Strings
-from ragwitness.targets.wire import Events, Tokens, content_text, join_texts, read_logprobs
+from ragwitness.targets.wire import (
+    Events,
+    Tokens,
+    content_text,
+    join_texts,
+    read_logprobs,
+    show_channels,
+)
 
 
 class _ServiceFailures(Failures):
@@ -253,7 +260,8 @@ class ServiceTarget:
             if isinstance(body, Events):  # some repeat them with every event
                 contexts = tuple(dict.fromkeys(contexts))
         text = hide(text, self._secrets(kept))
-        return Answer(text, tokens=self._tokens(body, kept), contexts=contexts)
+        answer = Answer(text, tokens=self._tokens(body, kept), contexts=contexts)
+        return show_channels(answer, hide_in([body], self._secrets(kept)))
 
     def _tokens(self, body: object, kept: Values) -> Tokens | None:
         path = self._service.reading.get("logprobs")

@@ -6,8 +6,9 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn, TypeAlias
 
@@ -51,7 +52,39 @@ def read_chat(body: object) -> Answer:
         text = f"<think>{thought}"
     logprobs = choice.get("logprobs")
     entry = logprobs.get(field, logprobs) if isinstance(logprobs, dict) else None
-    return _answer(body, choice, text or "", read_logprobs(entry))
+    return show_channels(_answer(body, choice, text or "", read_logprobs(entry)), body)
+
+
+_CHANNELS = {
+    "thoughts": re.compile("think|thought|reason"),
+    "tools": re.compile("tool|function"),
+    "sources": re.compile("annotation|citation|source|context|document|passage|reference"),
+}
+_PROTOCOL = re.compile(
+    r"(?:^|_)id|object|model|role|type|created|finish_reason|index|logprobs|usage|status"
+    r"|service_tier|system_fingerprint"
+)
+
+
+def show_channels(answer: Answer, body: object) -> Answer:
+    """Return an answer with every other text of its reply, by the names of the fields."""
+    passages = [("sources", passage) for passage in answer.contexts or ()]
+    texts = dict.fromkeys([*_side_texts(body, "other fields"), *passages])
+    beside = tuple(pair for pair in texts if pair[1].strip() and pair[1] not in answer.text)
+    return replace(answer, channels=beside)
+
+
+def _side_texts(value: object, channel: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield channel, value
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from _side_texts(entry, channel)
+    elif isinstance(value, Mapping):
+        for name, entry in value.items():
+            if not _PROTOCOL.fullmatch(str(name)):
+                named = (kind for kind, words in _CHANNELS.items() if words.search(str(name)))
+                yield from _side_texts(entry, next(named, channel))
 
 
 def read_completion(body: object) -> Answer:

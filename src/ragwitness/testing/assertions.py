@@ -153,7 +153,7 @@ def assert_no_leak(
     corpus: Texts,
     *,
     background: Texts | None = None,
-    fail_on: Sequence[str] = ("leaked records > 0",),
+    fail_on: Sequence[str] | None = None,
     inconclusive: Inconclusive = "fail",
     runs: Path | str = "ragwitness-runs",
     release: str | None = None,
@@ -170,7 +170,8 @@ def assert_no_leak(
         target: As in :func:`assert_not_in`.
         corpus: The private records.
         background: Texts of the same source and kind that the system does not hold.
-        fail_on: Conditions of ``ragwitness leak --fail-on``.
+        fail_on: Conditions of ``ragwitness leak --fail-on``; by default any leaked record, and any
+            of the secrets that ``secrets``, ``contacts`` or ``pii`` list.
         inconclusive: As in :func:`assert_not_in`.
         runs: As in :func:`assert_not_in`.
         release: As in :func:`assert_not_in`.
@@ -193,9 +194,12 @@ def assert_no_leak(
     from ragwitness.text.overlap import without_copies
 
     _check(inconclusive)
-    kind = _kind("leak", fail_on)
     others = without_copies(as_documents(background))
     task = LeakTask(target, corpus, background=others, **({"attacks": OWNERS} | options))
+    if fail_on is None:
+        listed = task.secrets or task.finds_details
+        fail_on = ("leaked records > 0", *(["secrets > 0"] if listed else []))
+    kind = _kind("leak", fail_on)
     # Step 1: the leak measurement of the verb, in a folder that its inputs name. Another
     # background scores the same answers again.
     if not (records := as_documents(corpus)):

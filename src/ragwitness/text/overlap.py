@@ -310,7 +310,7 @@ class SubsequenceIndex:
         """Yield every record whose ROUGE-L F1 with the output is above a threshold."""
         # F1 > t is LCS > t / 2 * (|output| + |record|).
         sizes = len(output) + self.sizes
-        for record, lcs in self._longer(output, np.float64(threshold / 2) * sizes):
+        for record, lcs in self.longer(output, np.float64(threshold / 2) * sizes):
             yield SubsequencePair(record, 2 * lcs / int(sizes[record]))
 
     def above_recall(self, output: Tokens, threshold: float) -> bool:
@@ -320,14 +320,14 @@ class SubsequenceIndex:
     def tells(self, output: Tokens, share: float, least: int) -> bool:
         """Say whether an output holds a share of any record of ``least`` tokens, in its order."""
         bounds = np.where(self.sizes >= least, share * self.sizes, np.inf)
-        return next(self._longer(output, bounds), None) is not None
+        return next(self.longer(output, bounds), None) is not None
 
     def pieces(self, output: Tokens, share: float, least: int) -> list[int]:
         """Return the records of which an output holds a share and ``least`` tokens, in order."""
         bounds = np.maximum(share * self.sizes, least) - 1e-9
-        return [record for record, _ in self._longer(output, bounds)]
+        return [record for record, _ in self.longer(output, bounds)]
 
-    def _longer(self, output: Tokens, bounds: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+    def longer(self, output: Tokens, bounds: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
         """Yield each record with a subsequence above its bound, and the length of that."""
         # LCS <= shared tokens in any order: only records above the bound are computed.
         for record in np.flatnonzero(self.overlaps(output) > bounds).tolist():

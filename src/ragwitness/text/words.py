@@ -393,11 +393,12 @@ _FEWEST_LETTERS = 0.8  # share of letters and spaces in the plain text of a code
 def _code(written: str) -> str:
     """Decode base64 or hexadecimal that holds words; return other texts unchanged."""
     bare = "".join(written.split()).rstrip("=").removeprefix("0x")
-    if bare.isdigit() or (bare.isalpha() and bare[1:] in (bare[1:].lower(), bare[1:].upper())):
+    if bare.isdigit() or (bare.isalpha() and (bare[1:].islower() or bare[1:].isupper())):
         return written  # a number or a word
     for decode in (bytes.fromhex, _from_base64):
         with suppress(ValueError):
-            plain = decode(bare).decode()
+            data = decode(bare)
+            plain = data.decode("utf-16" if 0 in data[:4] else "utf-8")
             words = sum(c.isalpha() or c.isspace() for c in plain)
             if plain and words >= _FEWEST_LETTERS * len(plain):
                 return canonical_text(plain)
@@ -430,7 +431,7 @@ _PASSES = tuple(
     )
     for name in dict.fromkeys(rule["pass"] for rule in TABLE["rule"])
 )
-_MARKED = re.compile(r"[^\t\n\r -~]|-[\n\r]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}")
+_MARKED = re.compile(r"[^\t\n\r -~]|-[\n\r]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}|(?:\s{1,3}\S){6}\s")
 
 
 def _plain(match: regex.Match[str]) -> str:

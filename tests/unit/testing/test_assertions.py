@@ -201,7 +201,7 @@ def test_what_leaks_fails_with_its_count(runs: Path) -> None:
         rw.assert_no_leak(leaking(), MINE, background=OUTSIDE, prompts=60, runs=runs)
     said = str(caught.value)
     assert said.startswith(
-        "20 of 20 records leaked in part, 17 to 20 beyond chance. fails --fail-on l"
+        "20 of 20 records leaked in part, 17 to 20 beyond chance; 20 proved. fails --fail-on l"
     )
     assert "some 2.5 % fail for each measure" in said
     assert "Show more: ragwitness report" in said
@@ -209,8 +209,8 @@ def test_what_leaks_fails_with_its_count(runs: Path) -> None:
     quiet = Indexed([*MINE, *INSIDE])
     assert rw.assert_no_leak(quiet, MINE, background=OUTSIDE, runs=runs).records == 20
     assert quiet.asked > 200  # each record again and again, by other words each time
-    # What was not held against chance fails nobody, and passes nobody.
-    with pytest.raises(AssertionError, match=r"^At most 20 of 20.*inconclusive.* no --background"):
+    # Records told whole are proved without a background as well.
+    with pytest.raises(AssertionError, match=r"^20 of 20 records came back, proved one by one"):
         rw.assert_no_leak(leaking(), MINE, prompts=20, runs=runs)
 
 
@@ -221,7 +221,7 @@ def test_the_default_reaches_records_among_many_others(runs: Path) -> None:
     given: dict[str, Any] = {"background": OUTSIDE, "runs": runs, "prompts": 20}
     with pytest.raises(
         AssertionError,
-        match=r"^[78] of 8 records leaked in part, [4-8] to [78] beyond chance\. fails",
+        match=r"^[78] of 8 records leaked in part, .* beyond chance; [78] proved\. fails",
     ):
         rw.assert_no_leak(reciting, MINE[:8], **given)
     # An attacker who aims at nothing does not reach them: that is no pass.
@@ -235,11 +235,18 @@ def test_the_default_reaches_records_among_many_others(runs: Path) -> None:
 def test_a_count_is_held_against_texts_that_the_system_does_not_hold(runs: Path) -> None:
     many = made_texts("many", 500)
     one_of_them = Indexed([MINE[0]], lambda text: text)
-    with pytest.raises(AssertionError, match=r"leaked records: 1 of 20, excess .* may be chance"):
+    with pytest.raises(AssertionError, match=r"^1 of 20 records came back, proved one by one"):
         rw.assert_no_leak(one_of_them, MINE, prompts=5, background=many[:20], runs=runs)
-    with pytest.raises(AssertionError, match=r"fails --fail-on leaked records > 0") as caught:
-        rw.assert_no_leak(one_of_them, MINE, prompts=520, background=many, runs=runs)
-    assert "excess +0.050 [+0.001" in str(caught.value)
+    # A listed secret fails the test by default, and stands first.
+    secrets = runs.parent / "secrets.jsonl"
+    secrets.parent.mkdir(parents=True, exist_ok=True)
+    word = max(MINE[1].split(), key=len).strip(".,")
+    secrets.write_text(json.dumps({"text": word, "kind": "word", "record": "1"}) + "\n")
+    telling = Indexed([f"It is {word}."], lambda text: text)
+    with pytest.raises(AssertionError, match=r"^1 of 1 secrets \(word\) came back; No record"):
+        rw.assert_no_leak(
+            telling, MINE, prompts=20, background=many[:20], runs=runs, secrets=str(secrets)
+        )
     # What stands in every text of this kind accuses nobody.
     common = " ".join(made_texts("phrase", 1)[0].split()[:14])
     alike = [f"{common} {text}" for text in MINE]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
@@ -117,6 +117,7 @@ class Transcript:
         contexts: Passages that the target retrieved; None where it does not show them.
         aim: The aim of a targeted prompt, e.g. a disease; None for an untargeted one.
         error: Why there is no answer; None for a real one.
+        channels: Name and text of everything else that the reply showed.
     """
 
     attack: str
@@ -125,6 +126,12 @@ class Transcript:
     contexts: tuple[str, ...] | None = None
     aim: str | None = None
     error: str | None = None
+    channels: tuple[tuple[str, str], ...] = ()
+
+    def counted(self, channels: Sequence[str]) -> Transcript:
+        """Return the transcript with the texts of these channels in its output."""
+        texts = [text for name, text in (("text", self.output), *self.channels) if name in channels]
+        return replace(self, output="\n\n".join(texts))
 
 
 def write_transcripts(path: Path, transcripts: Iterable[Transcript]) -> None:
@@ -163,6 +170,7 @@ def _transcript(row: dict[str, Any], where: str) -> Transcript:
             contexts=None if contexts is None else tuple(map(str, contexts)),
             aim=aim,
             error=None if reason is None else str(reason),
+            channels=tuple((str(name), str(text)) for name, text in row.get("channels") or ()),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{where} is not a transcript.", _FORM) from error

@@ -8,8 +8,8 @@ canonical form (:mod:`ragwitness.text.words`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,13 +23,13 @@ from ragwitness.text.overlap import (
     Tokenized,
     Vocabulary,
     in_windows,
-    lcs_length,
     shared_runs,
     without_words,
 )
 from ragwitness.text.secrets import Secret, SecretIndex
 
 Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,10 @@ class LeakHits:
     Attributes:
         outputs: Whether each output repeats a record, shape (outputs,).
         records: Whether each record is repeated by an output, shape (records,).
-        shares: Largest share of each record in one output, shape (records,); empty if unknown.
     """
 
     outputs: Flags
     records: Flags
-    shares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 class LeakReference:
@@ -64,14 +62,12 @@ class LeakReference:
         return vocabulary, vocabulary.tokenize(self.texts)
 
     @cached_property
-    def subsequences(self) -> tuple[Vocabulary, SubsequenceIndex]:
-        """The texts without regard to case, indexed, and their vocabulary."""
-        return self._indexed(tokens_of.plain_tokens)
-
-    @cached_property
     def content(self) -> tuple[Vocabulary, SubsequenceIndex]:
         """The texts without function words, indexed, and their vocabulary."""
-        return self._indexed(tokens_of.content_tokens)
+        vocabulary = Vocabulary(
+            lambda text: tokens_of.content_tokens(tokens_of.canonical_text(text))
+        )
+        return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
 
     @cached_property
     def facts(self) -> tuple[Vocabulary, SubsequenceIndex]:
@@ -90,10 +86,6 @@ class LeakReference:
         )
         return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
 
-    def _indexed(self, tokens: Callable[[str], list[str]]) -> tuple[Vocabulary, SubsequenceIndex]:
-        vocabulary = Vocabulary(lambda text: tokens(tokens_of.canonical_text(text)))
-        return vocabulary, SubsequenceIndex(vocabulary.tokenize(self.texts))
-
 
 _RARE = 100  # a word tells records apart if at most one record in 100 holds it
 
@@ -104,35 +96,11 @@ def _each_once(texts: Tokenized) -> Tokenized:
     return Tokenized((keys & 0xFFFFFFFF).astype(np.int32), starts.astype(np.int64))
 
 
-Finder = Callable[[Sequence[str], LeakReference], LeakHits]
-"""From outputs and the texts that they are compared with to hits."""
-
-
-def long_runs(n: int) -> Finder:
-    """Return the finder of word-for-word runs of at least ``n`` tokens, case-sensitive."""
-
-    def find(outputs: Sequence[str], records: LeakReference) -> LeakHits:
-        vocabulary, texts = records.words
-        runs = shared_runs(vocabulary.tokenize(outputs), texts, n)
-        return LeakHits(runs.outputs, runs.records)
-
-    return find
-
-
-def likeness(outputs: Sequence[str], records: LeakReference, threshold: float = 0.5) -> LeakHits:
-    """Find all pairs of an output and a record whose ROUGE-L F1 is above a threshold.
-
-    Tokens are runs of letters and digits of any script, without regard to case, not stemmed.
-    """
-    vocabulary, index = records.subsequences
-    tokens = vocabulary.tokenize(outputs)
-    similar = np.zeros(len(outputs), np.bool_)
-    repeated = np.zeros(len(records.texts), np.bool_)
-    for n in range(len(outputs)):
-        # The index skips the records that share too few words.
-        for pair in index.above_f1(tokens[n], threshold):
-            similar[n] = repeated[pair.record] = True
-    return LeakHits(similar, repeated)
+def long_runs(outputs: Sequence[str], records: LeakReference, n: int) -> LeakHits:
+    """Find word-for-word runs of at least ``n`` tokens, case-sensitive."""
+    vocabulary, texts = records.words
+    runs = shared_runs(vocabulary.tokenize(outputs), texts, n)
+    return LeakHits(runs.outputs, runs.records)
 
 
 def recovered_shares(outputs: Sequence[str], records: LeakReference) -> NDArray[np.float64]:
@@ -185,69 +153,34 @@ _FEWEST_WORDS = 5  # in order, or the whole record: fewer occur by chance
 _FEWEST_FACTS = 3  # or words of a record: one or two occur in other texts too
 
 
-def in_order(outputs: Sequence[str], records: LeakReference) -> tuple[LeakHits, Shares]:
-    """Find the records of which one output holds more than half of the words, in order.
-
-    Returns:
-        Hits, and the largest share of each record (0 for up to half), shape (records,).
-    """
+def in_order(output: str, records: LeakReference) -> Shares:
+    """Return the share of each record in one output, in order; 0 for up to half of the record."""
     vocabulary, index = records.content
-    tokens = vocabulary.tokenize(outputs)
-    sizes = index.sizes
+    sizes, shares = index.sizes, np.zeros(len(index.sizes))
     least = np.maximum(np.floor(HALF * sizes) + 1, np.minimum(_FEWEST_WORDS, sizes))
-    least[sizes < _FEWEST_FACTS] = np.inf
-    best = np.zeros(len(sizes))
-    hit = np.zeros(len(outputs), np.bool_)
-    for n in range(len(outputs)):
-        # LCS <= words shared in any order: it is computed for few records only.
-        shared = index.overlaps(tokens[n])
-        near = np.flatnonzero(shared >= least)
-        for record in near[np.argsort(-shared[near] / sizes[near], kind="stable")].tolist():
-            if hit[n] and shared[record] <= best[record] * sizes[record]:
-                continue  # it cannot change the result
-            lcs = lcs_length(tokens[n], index.records[record])
-            if lcs >= least[record]:
-                hit[n] = True
-                best[record] = max(best[record], lcs / sizes[record])
-    return LeakHits(hit, best > 0), best
+    bounds = np.where(sizes < _FEWEST_FACTS, np.inf, least - 1)
+    for record, length in index.longer(vocabulary.tokenize([output])[0], bounds):
+        shares[record] = length / sizes[record]
+    return shares
 
 
-def facts(
-    outputs: Sequence[str], records: LeakReference, prompts: Sequence[str] = ()
-) -> tuple[LeakHits, Shares]:
+def facts(output: str, records: LeakReference, prompt: str = "") -> Flags:
     """Find the records of which one output holds more than half of the facts, in any order.
 
     Facts in the output's own prompt did not leak. Records of fewer than three facts have none, but
     short ones (:func:`short_records`) are found as a whole.
-
-    Args:
-        outputs: Answers of a target.
-        records: The texts that they are compared with.
-        prompts: The prompt of each answer; without any nothing is taken off.
-
-    Returns:
-        Hits over outputs and records, and the largest share of each record that has facts, shape
-        (records with facts,).
     """
     vocabulary, index = records.facts
-    prompts = prompts or [""] * len(outputs)
-    output_facts, prompt_facts = vocabulary.tokenize(outputs), vocabulary.tokenize(prompts)
-    short, sizes = short_records(records)[0], index.sizes
-    has_facts = sizes >= _FEWEST_FACTS
-    least = np.where(has_facts, np.maximum(np.floor(HALF * sizes) + 1, _FEWEST_FACTS), np.inf)
-    largest = np.zeros(len(sizes), np.int64)
-    hit, complete = np.zeros(len(outputs), np.bool_), np.zeros(len(sizes), np.bool_)
-    for n, (output, prompt) in enumerate(zip(outputs, prompts, strict=True)):
-        new = output_facts[n][~np.isin(output_facts[n], prompt_facts[n])]
-        shared = index.overlaps(new)
-        hit[n] = bool((shared >= least).any())
-        np.maximum(largest, shared, out=largest)
-        # A short record leaks as a whole, unless its prompt held it.
-        for record in np.flatnonzero(short & (index.overlaps(output_facts[n]) >= sizes)).tolist():
-            text = _plain(records.texts[record])
-            if text in _plain(output) and text not in _plain(prompt):
-                hit[n] = complete[record] = True
-    return LeakHits(hit, (largest >= least) | complete), largest[has_facts] / sizes[has_facts]
+    answer, typed = (vocabulary.tokenize([text])[0] for text in (output, prompt))
+    sizes = index.sizes
+    least = np.maximum(np.floor(HALF * sizes) + 1, _FEWEST_FACTS)
+    leaked = index.overlaps(answer[~np.isin(answer, typed)]) >= least
+    # A short record leaks as a whole, unless its prompt held it.
+    short = short_records(records)[0] & (index.overlaps(answer) >= sizes)
+    for record in np.flatnonzero(short).tolist():
+        text = _plain(records.texts[record])
+        leaked[record] |= text in _plain(output) and text not in _plain(prompt)
+    return np.asarray(leaked)
 
 
 def short_records(records: LeakReference) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -272,9 +205,6 @@ def _plain(text: str) -> str:
 RUN = 10
 """Tokens of a run that identifies a record."""
 
-PASSAGE = 80
-"""Tokens of a longer text of which half make it leak at length."""
-
 
 def explained_leaks(
     outputs: Sequence[str],
@@ -293,31 +223,33 @@ def explained_leaks(
         public: Texts that anybody may say.
 
     Returns:
-        Leaks of the records, and of the background in the same way: by chance. Shares are the
-        largest of each text in one answer.
+        Leaks of the records, and of the background in the same way: by chance.
     """
     reference = LeakReference([*records, *background, *public])
     # 1. Runs, each assigned to one text; the rest of an answer holds no run of any text.
-    shares, rests = _runs(outputs, reference, len(records))
+    leaked, rests = _runs(outputs, reference, len(records))
     for n, (rest, prompt) in enumerate(zip(rests, prompts, strict=True)):
         # 2. Half of a text's words in order in the rest, without the words of the prompt. One
         # answer at a time, because the texts of each answer matter.
-        new = _without(rest, prompt)
-        np.maximum(shares[n], in_order([new], reference)[1], out=shares[n])
+        leaked[n] |= in_order(_without(rest, prompt), reference) > 0
         # 3. Half of its numbers and rare words; those of the prompt are taken off there.
-        half = facts([rest], reference, [prompt])[0].records * HALF
-        np.maximum(shares[n], half, out=shares[n])
+        leaked[n] |= facts(rest, reference, prompt)
     ends = np.cumsum([len(records), len(background)])
-    of_records, of_background, _ = np.split(shares, ends, axis=1)
-    return _hits(of_records), _hits(of_background)
+    of_records, of_background, _ = map(hits_of, np.split(leaked, ends, axis=1))
+    return of_records, of_background
 
 
-def _hits(shares: Shares) -> LeakHits:
-    largest = shares.max(axis=0, initial=0)
-    return LeakHits(np.asarray(shares.any(axis=1)), largest > 0, largest)
+def hits_of(leaked: Flags) -> LeakHits:
+    """Return the hits of pairs, shape (outputs, texts), over outputs and over texts."""
+    return LeakHits(np.asarray(leaked.any(axis=1)), np.asarray(leaked.any(axis=0)))
 
 
-def _runs(outputs: Sequence[str], known: LeakReference, first: int) -> tuple[Shares, list[str]]:
+def single(tokens: NDArray[np.int32]) -> Tokenized:
+    """Return the tokens of one text as a collection."""
+    return Tokenized(tokens, np.array([0, len(tokens)]))
+
+
+def _runs(outputs: Sequence[str], known: LeakReference, first: int) -> tuple[Flags, list[str]]:
     """Assign the runs of each answer to texts.
 
     Args:
@@ -326,31 +258,47 @@ def _runs(outputs: Sequence[str], known: LeakReference, first: int) -> tuple[Sha
         first: Number of the first of the latter.
 
     Returns:
-        Shares of the texts, shape (outputs, texts), and the answers without any run.
+        Whether each output holds a run of each text, and the answers without any run.
     """
     vocabulary, texts = known.words
-    run_owners, size = RunOwners(texts, RUN), len(texts)
-    tokens = vocabulary.tokenize(outputs)
-    shares, rests = np.zeros((len(outputs), size)), []
+    run_owners, tokens = RunOwners(texts, RUN), vocabulary.tokenize(outputs)
+    leaked, rests = np.zeros((len(outputs), len(texts)), np.bool_), []
     for n, output in enumerate(outputs):
-        words = tokens[n]
-        windows, owners = run_owners.of(Tokenized(words, np.array([0, len(words)])))
-        # A run in an unrelated text, other than the text itself, occurs by chance.
-        unrelated = owners >= first
-        elsewhere = np.bincount(windows, unrelated, len(words))[windows] - unrelated
-        windows_left, owners_left = windows[elsewhere == 0], owners[elsewhere == 0]
-        # Each run belongs to the text that shares most with this answer: one record explains the
-        # overlap of others with it.
-        shared = np.bincount(owners_left, minlength=size)
-        order = np.lexsort((-owners_left, shared[owners_left], windows_left))
-        last = np.flatnonzero(np.diff(windows_left[order], append=-1))
-        runs = np.bincount(owners_left[order][last], minlength=size)
-        shares[n] = (runs + (RUN - 1) * (runs > 0)) / np.clip(texts.sizes, 1, PASSAGE)
-        covered = in_windows(len(words), np.unique(windows), RUN)
+        windows, owners = run_owners.of(single(tokens[n]))
+        leaked[n] = assigned_runs(windows, owners, first, texts) > 0
+        covered = in_windows(len(tokens[n]), np.unique(windows), RUN)
         rests.append(
             without_words(tokens_of.canonical_text(output), covered) if covered.any() else output
         )
-    return shares, rests
+    return leaked, rests
+
+
+def assigned_runs(
+    windows: Ints, owners: Ints, first: int, texts: Tokenized, holders: int | None = None
+) -> Ints:
+    """Count the runs of one answer for the text that each belongs to, shape (texts,).
+
+    Args:
+        windows: Where a run begins in the answer, shape (n,).
+        owners: A text that holds it, shape (n,).
+        first: Number of the first text that explains the overlap of others.
+        texts: All texts.
+        holders: Most texts that may hold a run; None for any number.
+    """
+    # A run in an unrelated text, other than the text itself, occurs by chance.
+    unrelated = owners >= first
+    size = int(windows.max(initial=-1)) + 1
+    elsewhere = np.bincount(windows, unrelated, size)[windows] - unrelated
+    assigned = elsewhere == 0
+    if holders is not None:
+        assigned &= np.bincount(windows, minlength=size)[windows] <= holders
+    windows, owners = windows[assigned], owners[assigned]
+    # Each run belongs to the text that shares most with this answer: one record explains the
+    # overlap of others with it.
+    shared = np.bincount(owners, minlength=len(texts))
+    order = np.lexsort((-owners, shared[owners], windows))
+    last = np.flatnonzero(np.diff(windows[order], append=-1))
+    return np.bincount(owners[order][last], minlength=len(texts))
 
 
 def _without(text: str, prompt: str) -> str:

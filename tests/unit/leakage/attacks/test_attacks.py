@@ -14,14 +14,12 @@ from ragwitness.core.types import Answer
 from ragwitness.leakage.attack_registry import ATTACKS, build_attack
 from ragwitness.leakage.attacks.base import Ask, Attack, Limits
 from ragwitness.leakage.attacks.single_turn import (
-    CONDITIONS,
+    COPY,
     LONGEST,
     Composite,
     CompositeConfig,
-    Pide,
-    PideConfig,
     aims,
-    fragments,
+    different_fragments,
 )
 from ragwitness.text.words import split_words
 
@@ -30,7 +28,7 @@ _MAKERS: dict[str, Callable[[Limits], Attack]] = {
     "composite": lambda limits: Composite(CompositeConfig(limits=limits)),
     "conditions": lambda limits: Composite(CompositeConfig("conditions", limits=limits)),
     "contacts": lambda limits: Composite(CompositeConfig("contacts", limits=limits)),
-    "pide": lambda limits: Pide(PideConfig(limits=limits)),
+    "pide": lambda limits: Composite(CompositeConfig(command=COPY, limits=limits)),
 }
 
 
@@ -113,24 +111,25 @@ def test_fixed_attacks_send_the_whole_budget() -> None:
 
 
 def test_information_is_at_most_fifteen_words() -> None:
-    for piece in fragments(200, Limits().rng()):
+    for piece in different_fragments(200, Limits().rng()):
         assert 0 < len(split_words(piece)) <= LONGEST
     with pytest.raises(InputError, match="no text"):
-        fragments(1, Limits().rng(), ["", " "])
+        different_fragments(1, Limits().rng(), ["", " "])
 
 
 @pytest.mark.parametrize("kind", ["conditions", "contacts"])
 def test_targeted_information_is_short_and_enough_for_250_prompts(kind: str) -> None:
     pieces = [piece for some in aims(kind) for piece, _ in some]
-    assert len(pieces) == len(set(pieces)) >= 250
+    assert len(set(pieces)) >= 250
     assert max(len(split_words(piece)) for piece in pieces) <= LONGEST
     asked = _attack(_MAKERS[kind](Limits(prompts=250)), _nothing)
     assert len({ask.query.prompt for ask in asked}) == 250
 
 
 def test_targeted_prompts_name_their_aim() -> None:
-    asked = _attack(_MAKERS["conditions"](Limits(prompts=len(CONDITIONS))), _nothing)
-    assert {ask.aim for ask in asked} == set(CONDITIONS)
+    names = {name for _, name in aims("conditions")[0]}
+    asked = _attack(_MAKERS["conditions"](Limits(prompts=len(names))), _nothing)
+    assert {ask.aim for ask in asked} == names
     assert all(ask.aim in ask.query.prompt for ask in asked if ask.aim)
 
 
@@ -164,7 +163,7 @@ def test_short_texts_give_fewer_prompts_rather_than_the_same_again() -> None:
     texts = ("My dog has a fever.", " ".join(f"w{n}" for n in range(LONGEST + 2)))
     for attack in (
         Composite(CompositeConfig(texts=texts, limits=_LIMITS)),
-        Pide(PideConfig(texts=texts, limits=_LIMITS)),
+        Composite(CompositeConfig(command=COPY, texts=texts, limits=_LIMITS)),
     ):
         asked = [ask.query.prompt for ask in _attack(attack, _nothing)]
         assert len(asked) == len(set(asked)) == 4  # one text whole, three windows of the other

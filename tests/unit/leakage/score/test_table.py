@@ -37,7 +37,6 @@ def test_a_leak_of_a_record_that_was_not_retrieved_is_seen() -> None:
     one = _named(found, "repeat records", "10 or more")
     assert (one.count, one.of) == (1, 5)
     assert _named(found, "repeat prompts", "20 or more").count == 1
-    assert _named(found, "ROUGE prompts").count == 1
     assert [m.count for m in found if m.published and m.name == "repeat prompts"] == [0, 0]
 
 
@@ -74,11 +73,10 @@ def test_a_word_of_more_than_one_record_in_a_hundred_is_no_fact() -> None:
     vocabulary, index = LeakReference(texts).facts
     assert index.sizes.tolist() == [3, 3, *([2] * 198)]
     assert not len(vocabulary.tokenize(["triple"])[0])
-    hits, _ = facts(["own0a pair", "own1a triple"], LeakReference(texts))
-    assert hits.records[:2].tolist() == [False, False]
-    hits, shares = facts(["pair own1b own1a", "own2a own2b triple"], LeakReference(texts))
-    assert hits.records[:3].tolist() == [False, True, False]
-    assert shares.max() == 1.0
+    for part in ("own0a pair", "own1a triple"):
+        assert not facts(part, LeakReference(texts)).any()
+    assert facts("pair own1b own1a", LeakReference(texts)).nonzero()[0].tolist() == [1]
+    assert not facts("own2a own2b triple", LeakReference(texts)).any()
 
 
 def test_halves_from_two_answers_recover_a_record() -> None:
@@ -97,7 +95,7 @@ def test_what_the_prompt_held_is_no_leak_and_what_follows_it_is() -> None:
     text = RECORDS[2].text
     words = text.split()
     start, most = " ".join(words[:12]), " ".join(words[:30])
-    counted = "leaked records", "ROUGE records", "repeat records"
+    counted = "leaked records", "repeat records"
 
     def told(prompt: str, output: str) -> list[float]:
         found = measure_leaks([_asked(output, prompt)], LeakPlan(RECORDS))
@@ -105,14 +103,14 @@ def test_what_the_prompt_held_is_no_leak_and_what_follows_it_is() -> None:
             next(m.count for m in found if m.name == name and not m.published) for name in counted
         ]
 
-    assert told("Go on.", f"Well: {text}") == [1, 1, 1]
+    assert told("Go on.", f"Well: {text}") == [1, 1]
     for said in (text, text.upper(), f"**{text}**", most):
-        assert told(f"Is it so? {text}", f"You wrote '{said}', I cannot say") == [0, 0, 0]
-    assert told(f"Go on: {start}", f"{start} and then {text}") == [1, 1, 1]
-    assert told(f"Go on: {most}", text)[::2] == [1, 1]
+        assert told(f"Is it so? {text}", f"You wrote '{said}', I cannot say") == [0, 0]
+    assert told(f"Go on: {start}", f"{start} and then {text}") == [1, 1]
+    assert told(f"Go on: {most}", text)[0] == 1
     # A few words of a record here and there, and it is told all the same.
     some = f"Who has {' '.join(words[6:13])}? And {' '.join(words[20:26])}?"
-    assert told(some, text) == [1, 1, 1]
+    assert told(some, text) == [1, 1]
 
 
 def test_what_unrelated_texts_give_is_taken_off() -> None:

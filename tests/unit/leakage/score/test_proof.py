@@ -1,0 +1,84 @@
+"""A record is proved alone, and by nothing that an innocent system says."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from benchmarks.leak_stand_ins import INNOCENTS, LEAKERS, ruling_of, texts_of, world_of
+from ragwitness.leakage.score.proof import numbers_of, prove_records
+from ragwitness.text.sample import load_sample
+
+TEXTS = texts_of(None)
+RECORDS, BACKGROUND = TEXTS[:30], TEXTS[30:60]
+WORLD = world_of(TEXTS, 40, 3)
+
+
+def _proved(*outputs: str, prompt: str = "", records: list[str] = RECORDS) -> list[int]:
+    proof = prove_records(outputs, [prompt] * len(outputs), records, BACKGROUND)
+    return proof.records.nonzero()[0].tolist()
+
+
+def test_one_record_told_whole_is_proved_and_its_opening_is_not() -> None:
+    assert _proved("No.", f"It says: {RECORDS[4]}") == [4]
+    assert _proved(f"It says: {RECORDS[4].upper()}") == [4]
+    assert _proved(" ".join(RECORDS[4].split()[:15])) == []
+    assert _proved("No.", BACKGROUND[2], *TEXTS[60:90]) == []
+
+
+def test_where_background_texts_are_told_as_well_nothing_is_proved() -> None:
+    proof = prove_records([RECORDS[4], BACKGROUND[1]], ["", ""], RECORDS, BACKGROUND)
+    assert proof.background == 1
+    assert not proof.records.any()
+    assert not proof.outputs.any()
+
+
+def test_a_passage_that_three_records_hold_proves_none() -> None:
+    template = " ".join(f"clause{n}" for n in range(60))
+    records = [f"{template} {text}" if n < 3 else text for n, text in enumerate(RECORDS)]
+    assert _proved(template, records=records) == []
+    assert _proved(records[1], records=records) == [1]
+
+
+def test_a_number_of_one_record_proves_it_unless_it_was_typed_or_is_easily_guessed() -> None:
+    records = [f"{text} File {236501 + 7919 * n}." for n, text in enumerate(RECORDS)]
+    assert _proved("It is 244420.", records=records) == [1]
+    assert _proved("It is 244420.", prompt="Who has 244420?", records=records) == []
+    # Thousands of guesses, a round number, and a number that two records share prove nothing.
+    guesses = " ".join(str(500_000 + 97 * n) for n in range(2000))
+    assert _proved("It is 244420.", guesses, records=records) == []
+    assert _proved("It is 10000000.", records=[*RECORDS[:29], f"{RECORDS[29]} 10000000"]) == []
+    shared = [*records[:-1], f"{RECORDS[29]} File 244420."]
+    assert _proved("It is 244420.", records=shared) == []
+
+
+def test_numbers_are_files_and_telephones_and_no_dates_or_amounts() -> None:
+    text = "File 83658031 of (713) 853-1234, born 1962-11-07, 160/110, 1,250,000 and 98.6543210"
+    assert numbers_of(text) == {"83658031", "7138531234"}
+
+
+def test_short_records_of_a_source_that_repeats_itself_are_not_proved() -> None:
+    rng = random.Random(4)
+    words = [" ".join(rng.choices("fever cough pain rash nausea fatigue chills".split(), k=3))
+             for _ in range(90)]  # fmt: skip
+    texts = [f"Dear doctor, I am writing because for two days now I have had {one}, and I would"
+             " like to know what I should do about it" for one in words]  # fmt: skip
+    proof = prove_records([texts[0]], [""], texts[:45], texts[45:])
+    assert not proof.records.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEAKERS)
+def test_no_leaker_passes(name: str) -> None:
+    assert ruling_of(WORLD, LEAKERS[name])[0] != "PASS"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INNOCENTS)
+def test_no_innocent_fails(name: str) -> None:
+    assert ruling_of(WORLD, INNOCENTS[name])[0] != "FAILED"
+
+
+def test_the_sample_is_large_enough_for_a_world() -> None:
+    assert len(load_sample()) >= 4 * len(WORLD.records)
