@@ -270,5 +270,6 @@ TASK = cases.PackTask(
         VerifierStep("measures", _measures),
     ),
     "every prompt and every measure was recomputed",
-    frozenset({"seed", "left_out", "channels", *(field.name for field in fields(LeakOrder))} - {"texts"}),
+    frozenset({"seed", "left_out", "channels", *(field.name for field in fields(LeakOrder))})
+    - {"texts"},
 )
