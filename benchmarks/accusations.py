@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ragwitness.membership.measure import divide
-from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values, largest_tie
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.documents import load_documents
 
 _CALIBRATE, _ASKED, _LEVELS = (50, 100, 200), 40, (0.05, 0.01)

@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 import ragwitness as rw
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from tests.support.indexed import Chatty, Indexed, made_texts
 
 

@@ -22,7 +22,7 @@ from ragwitness.collusion.detectors import Settings
 from ragwitness.collusion.estimate import LogComparison, estimate
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.query_log import make_log
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 _DAY, _HOUR = 86_400.0, 3600.0
 _ACCOUNTS, _QUERIES, _ORDINARY = 16, 6, 80

@@ -27,7 +27,7 @@ from ragwitness.canary.examples import Example, read_examples
 from ragwitness.canary.families import Family
 from ragwitness.canary.traces import check_corpus, traces_of_pool
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from research.canary.curator import LEAKED, REQUESTS, WORD, Score, above, mined
 
 _OLD = Design(candidates=128)

@@ -25,7 +25,7 @@ from ragwitness.canary.rank_test import (
     rank_of,
 )
 from ragwitness.canary.verdict import logits
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 
 def looks(rng: np.random.Generator, m: int, gains: Sequence[float], agree: float) -> np.ndarray:

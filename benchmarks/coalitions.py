@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ragwitness.collusion.detectors import DETECTORS, Settings
 from ragwitness.collusion.estimate import Estimates, LogComparison, estimate
 from ragwitness.privacy.query_log import QueryLog, make_log
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from research.coalitions import PATTERNS, coalition_probes, unit_rows
 
 _DAY = 86_400.0

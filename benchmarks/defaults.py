@@ -40,8 +40,9 @@ from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Worker
-from ragwitness.stats.evaluation import auc, auc_interval, proportion_interval
+from ragwitness.stats.evaluation import auc, auc_interval
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.text.sample import load_sample
 

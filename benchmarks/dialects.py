@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.dialects_stand_ins.documents import RESULT_TYPES, World, make_world
 from benchmarks.dialects_stand_ins.services import DIALECTS, KEY, KEY_VARIABLE, Dialect, serving
 from ragwitness.cli.main import run
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 _PATIENCE = 400  # seconds of one cell; most take 10 on an idle core
 _ENOUGH = 0.9  # of the held documents

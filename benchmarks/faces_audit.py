@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import ragwitness
 from benchmarks.faces_text import FACES
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 SCRIPTS = {
     row["name"]: row

@@ -23,13 +23,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' server
 
 from benchmarks.usefulness import pairs_of
+from ragwitness.comparison.paired import paired_difference
 from ragwitness.core.types import Document
 from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tables import documents
 from ragwitness.service.tenants import add_account, create_tenant, find_tenant
-from ragwitness.stats.evaluation import paired_difference
 from tests.support.service import Server
 
 _TOP, _ASKED, _DIMENSION = 10, 1000, 256

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.comparison.paired import paired_difference
 from ragwitness.privacy.codes import Placement
 from ragwitness.privacy.sampler import ShakeBits
-from ragwitness.stats.evaluation import paired_difference
 
 _TOP, _LARGE, _WORDS, _ASKED = 10, 10_000, 150, 1000
 _TRIED = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)  # groups a slot

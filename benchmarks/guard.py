@@ -25,7 +25,7 @@ from statistics import mean
 
 import numpy as np
 
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.synthesis.guard import GuardConfig, SyntheticGuard
 from ragwitness.text.documents import load_documents
 from ragwitness.text.words import STOP_WORDS

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ragwitness.core.types import Document
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.synthesis.baselines import Redact
 from ragwitness.text.documents import load_documents
 from ragwitness.text.secrets import Secret, SecretIndex

@@ -36,7 +36,7 @@ from ragwitness.membership import references
 from ragwitness.membership.e_values import Guesses
 from ragwitness.membership.marks.key import MarksKey, write_key
 from ragwitness.membership.marks.lots import find_lots, word_pool
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.replies import plain_word
 from ragwitness.text.words import core, split_words
 

@@ -307,7 +307,7 @@ def write_module(file: Path, text: str) -> None:
 
 def report(rows: list[dict[str, Any]]) -> None:
     """Print the share of mutants that is noticed, by room and in total."""
-    from ragwitness.stats.evaluation import proportion_interval
+    from ragwitness.stats.rates import proportion_interval
 
     noticed, drawn = Counter[str](), Counter[str]()
     for row in rows:

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.documents import load_documents
 from ragwitness.text.pii import pii_finder
 

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.pii import pii_finder
 
 FORMS = Path(__file__).with_suffix(".toml")

@@ -17,7 +17,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from ragwitness.membership.methods.mba.spelling import LibrarySpeller
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 _LONG = 4  # letters of a word that the speller looks at
 

@@ -34,8 +34,8 @@ from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Worker
-from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.stats.p_values import benjamini_hochberg, conformal_p_values
+from ragwitness.stats.rates import proportion_interval
 
 _NULL = (
     ("medical-qa", 40, 100),

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.comparison.paired import paired_difference
 from ragwitness.privacy.codes import Placement
 from ragwitness.privacy.gaussian import sigma_for
 from ragwitness.privacy.ranges import score_sensitivity
 from ragwitness.privacy.sampler import ShakeBits
-from ragwitness.stats.evaluation import paired_difference
 from research.usefulness import (
     coins_for,
     fresh_limit,

@@ -19,7 +19,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.privacy.account_pairs import largest_component, similar_pairs
 from ragwitness.privacy.query_log import QueryLog, make_log
 from ragwitness.privacy.ranges import whole
-from ragwitness.stats.evaluation import Rate, proportion_interval
+from ragwitness.stats.rates import Rate, proportion_interval
 
 Vectors = NDArray[np.float64]
 Pattern: TypeAlias = Literal["identical", "jittered", "paraphrased", "steady"]

@@ -31,7 +31,7 @@ from ragwitness.service.policy import Claim
 from ragwitness.service.store import open_store
 from ragwitness.service.tables import documents
 from ragwitness.service.tenants import add_account, create_tenant
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.sample import load_sample
 from research.adaptive import STRATEGIES, AdaptiveConfig, effective_accounts, hunt
 from research.coalitions import Harness, null_curve, operating_point, recovery

@@ -10,8 +10,9 @@ import numpy as np
 from ragwitness.collusion.detectors import Settings, suspicion
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.query_log import QueryLog
-from ragwitness.stats.evaluation import Rate, auc, auc_interval, proportion_interval, roc_curve
+from ragwitness.stats.evaluation import auc, auc_interval, roc_curve
 from ragwitness.stats.p_values import conformal_p_values
+from ragwitness.stats.rates import Rate, proportion_interval
 
 MakeLog = Callable[[np.random.Generator], QueryLog]
 """Draws one log."""

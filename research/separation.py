@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.bounds import classic_sigma
 from ragwitness.privacy.gaussian import sigma_for
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from research.inference import leading_sigma
 
 Values = NDArray[np.float64]

@@ -22,7 +22,7 @@ from ragwitness.canary.families import draw_names, worded
 from ragwitness.canary.traces import Trace
 from ragwitness.canary.verdict import decide
 from ragwitness.privacy.sampler import ShakeBits
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from research.canary.paper import WORDS, asked, examples_of, load
 
 NAMES, DOCUMENTS, CANARY = 128, 3, "ZXYPRKLMQST"

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from texts import HERE, OUT, embedded, rows
 
+from ragwitness.comparison.paired import paired_difference
 from ragwitness.privacy.bounds import noise_plan
 from ragwitness.privacy.ranges import score_sensitivity
 from ragwitness.report.document import Axis, Line
 from ragwitness.report.document import LinesPanel as Panel
 from ragwitness.report.html import lines_svg
-from ragwitness.stats.evaluation import Rate, paired_difference
+from ragwitness.stats.rates import Rate
 
 _CLIP = (0.05, 0.999)  # quantiles of the scores of auxiliary questions, between which scores stay
 

@@ -31,7 +31,7 @@ from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.config import RagConfig
 from ragwitness.rag.defenses.mirabel import hide_threshold
 from ragwitness.rag.pipeline import build_system
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 DOCUMENTS = 120
 ALARMS = 0.01

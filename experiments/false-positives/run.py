@@ -35,8 +35,8 @@ from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Worker
-from ragwitness.stats.evaluation import proportion_interval
 from ragwitness.stats.p_values import conformal_p_values
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.text.documents import load_documents
 
 _HERE = Path(__file__).parent

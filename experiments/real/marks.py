@@ -30,7 +30,7 @@ from ragwitness.membership.marks.lots import find_lots, word_pool
 from ragwitness.membership.marks.questions import tail
 from ragwitness.membership.marks.run import MarksAudit, ask_about_marks
 from ragwitness.models.endpoint import GgufModel
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 ALPHA = 0.05
 

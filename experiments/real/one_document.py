@@ -24,7 +24,7 @@ from ragwitness.api import audit
 from ragwitness.core.types import Answer, Capability, Query
 from ragwitness.models.base import ChatPrompt
 from ragwitness.models.endpoint import GgufModel
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 ENOUGH = 20.0
 """E-value that is counted."""

@@ -39,7 +39,7 @@ from ragwitness.membership.run import run_audit
 from ragwitness.models.model_registry import load_language_model
 from ragwitness.rag.config import TEMPLATES
 from ragwitness.runner.worker import Done, advance, probe_of
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.targets.wire import read_chat
 from ragwitness.text.sample import load_sample
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ragwitness.stats.evaluation import auc_interval, proportion_interval
+from ragwitness.stats.evaluation import auc_interval
+from ragwitness.stats.rates import proportion_interval
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -19,7 +19,8 @@ from ragwitness.cli.common import say_error
 from ragwitness.membership.measure import divide
 from ragwitness.membership.results.evaluation import Battery, short_rate
 from ragwitness.runner.task_runtime import as_documents
-from ragwitness.stats.evaluation import Rate, bootstrap_interval
+from ragwitness.stats.evaluation import bootstrap_interval
+from ragwitness.stats.rates import Rate
 from research.reproduce.files import leave_table
 from research.reproduce.report import reproduction_json
 from research.reproduce.tables import Case, Table

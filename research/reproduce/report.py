@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import escape
 
 from ragwitness.membership.results.evaluation import RESULT_TYPE, Battery, controls_of, short_rate
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 from research.reproduce.tables import RATES, Case, Table
 
 _ROW, _PLOT = 22, 400

@@ -74,7 +74,7 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     assert counts["repeat prompts 10"] >= 1
     published = [one for one in _result(run)["together"] if one["published"]]
     assert all(one["note"] is None for one in published)
-    assert "Nothing beyond chance" in text
+    assert "secrets (contact) came back; " in " ".join(text.split())
     assert "beyond chance; 6 prompts of 2 attacks against 24 records" in " ".join(text.split())
     assert re.search(r"spent: 6 queries, [0-9]+ tokens\.", text)  # not the time of scoring alone
     leaked = [one.output for one in read_transcripts(run / "transcripts.jsonl")]

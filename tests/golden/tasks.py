@@ -142,6 +142,7 @@ _TIMES = re.compile(r"\d+(\.\d+)? (s|min|seconds)\b")
 _SINCE = {
     "records at length",
     "proved records",
+    "channel",
     "leaked records",
     "leaked prompts",
     "in order",

@@ -13,7 +13,7 @@ from ragwitness.membership.measure import measure
 from ragwitness.membership.method_registry import configure
 from ragwitness.membership.results.evaluation import Battery, Cost
 from ragwitness.models.model_registry import load_language_model
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 from research.reproduce.command import chosen_rows
 from research.reproduce.report import (
     reproduction_json,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ragwitness.canary.draw import Design
 from ragwitness.canary.verdict import best_p_value
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 
 
 @dataclass(frozen=True, slots=True)

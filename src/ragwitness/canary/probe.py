@@ -31,7 +31,7 @@ from ragwitness.canary.traces import says
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
 from ragwitness.crypto.hashing import sampling_seed
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 from ragwitness.targets.form import ShownForm, check_places
 from ragwitness.targets.wire import token_bytes
 

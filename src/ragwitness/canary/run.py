@@ -50,7 +50,7 @@ from ragwitness.report.result_type import finite
 from ragwitness.report.spending import Spending, answers_kept, spending, unasked
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Progress, Spender, Worker
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 if TYPE_CHECKING:
     from ragwitness.runner.rate_limiter import RateLimiter

@@ -14,7 +14,7 @@ from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 ORIGIN = "origin"
 """Name of the variant that the records themselves are."""

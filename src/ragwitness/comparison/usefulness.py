@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ragwitness.comparison.paired import at_equal_length, paired_difference
 from ragwitness.comparison.result import CORRECTNESS, Usefulness
 from ragwitness.comparison.variants import Judge, UsefulnessQuestion
 from ragwitness.core.errors import InputError, MissingExtraError
@@ -28,7 +29,7 @@ from ragwitness.models.base import Embedder
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Progress, Worker
-from ragwitness.stats.evaluation import at_equal_length, mean_rate, paired_difference
+from ragwitness.stats.rates import mean_rate
 from ragwitness.text.overlap import Vocabulary, lcs_length
 from ragwitness.text.words import unquoted
 

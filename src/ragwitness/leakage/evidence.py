@@ -234,7 +234,7 @@ def _order(pack: Pack) -> tuple[LeakOrder, LeakPlan]:
     for removed in ("model", "attack_embedder", "embedder"):  # settings of earlier packs
         settings.pop(removed, None)
     left_out = TypeAdapter(Reading).validate_python(settings.pop("left_out", ()))
-    channels = settings.pop("channels", CHANNELS)  # earlier packs have none
+    channels = tuple(settings.pop("channels", CHANNELS))  # earlier packs have none
     rows: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("records", "background", "information", "secrets", "decoys")
     }
@@ -270,5 +270,6 @@ TASK = cases.PackTask(
         VerifierStep("measures", _measures),
     ),
     "every prompt and every measure was recomputed",
-    frozenset({"seed", "left_out", *(field.name for field in fields(LeakOrder))} - {"texts"}),
+    frozenset({"seed", "left_out", "channels", *(field.name for field in fields(LeakOrder))})
+    - {"texts"},
 )

@@ -33,7 +33,7 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.rag.target import LabTarget
 from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Progress, Worker
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)

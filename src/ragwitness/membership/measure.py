@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.membership.results.evaluation import Cost, Measured
-from ragwitness.stats.evaluation import Rate, auc, auc_interval, evaluate, share_of, tpr_at_fpr
+from ragwitness.stats.evaluation import auc, auc_interval, evaluate, tpr_at_fpr
 from ragwitness.stats.p_values import conformal_p_values
+from ragwitness.stats.rates import Rate, share_of
 from ragwitness.text.overlap import without_copies
 from ragwitness.text.words import core, split_words
 

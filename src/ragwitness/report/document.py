@@ -19,7 +19,7 @@ from ragwitness.report.formatting import rate_text
 
 if TYPE_CHECKING:
     from ragwitness.report.geometry import Histogram
-    from ragwitness.stats.evaluation import Rate
+    from ragwitness.stats.rates import Rate
 
 Style: TypeAlias = Literal["", "in", "out", "inconclusive"]
 """``in`` accuses or warns, ``out`` does not, ``inconclusive`` says neither."""

@@ -12,7 +12,7 @@ from ragwitness.core.types import Interval, LeftOut
 
 if TYPE_CHECKING:
     from ragwitness.report.spending import Spending
-    from ragwitness.stats.evaluation import Rate  # it brings numpy, and help shall not
+    from ragwitness.stats.rates import Rate  # it brings numpy, and help shall not
 
 MISSING = "\N{EN DASH}"
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})

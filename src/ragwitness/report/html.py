@@ -22,7 +22,7 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Axis, Cell, Column, Line, LinesPanel, ReportDocument
 from ragwitness.report.geometry import round_numbers
 from ragwitness.report.result_registry import result_type_for
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 if TYPE_CHECKING:
     from ragwitness.report.document import ReportDocument

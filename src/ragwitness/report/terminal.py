@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    from ragwitness.stats.evaluation import Rate
+    from ragwitness.stats.rates import Rate
 
 _LEFT_OUT, _NAMED = 40, 1  # files and rows that are named: all, and in a short report
 _WORDS = 2  # of evidence beside a document

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,54 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
+from ragwitness.stats.rates import RESAMPLES, Rate, proportion_interval, share_of
 
 Scores = NDArray[np.float64]
-Values = NDArray[np.float64]
 Labels = NDArray[np.bool_]
 Index = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """An estimate with its 95 % interval and the number of documents behind it."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-
-def share_rate(count: int, n: int) -> Rate:
-    """Return a share with its exact interval."""
-    return Rate(count / n, *proportion_interval(count, n), n)
-
-
-def share_of(flags: Sequence[bool] | NDArray[np.bool_]) -> Rate:
-    """Return the share of true flags with its exact interval."""
-    return share_rate(int(np.sum(flags)), len(flags))
-
-
-def mean_rate(values: Values, seed: int = 0, least: float = -1.0) -> Rate:
-    """Return the mean of values from ``least`` to 1 with a bootstrap interval over its items."""
-    return _bootstrapped(float(values.mean()), _resampled_means(values, seed), len(values), least)
-
-
-def _bootstrapped(value: float, resampled: Values, n: int, least: float = -1.0) -> Rate:
-    """Return a statistic with the percentiles of its resamples."""
-    if np.ptp(resampled) == 0:  # resamples of equal values know no doubt; n of n equal do
-        doubt = proportion_interval(0, n)[1]
-        return Rate(value, max(least, value - doubt), min(1.0, value + doubt), n)
-    # A percentile interval need not contain the estimate itself.
-    low, high = np.percentile(resampled, [2.5, 97.5]).tolist()
-    return Rate(value, min(low, value), max(high, value), n)
-
-
-def less(first: Rate, second: Rate) -> Rate:
-    """Return one mean or share less another of other items: MOVER (Zou and Donner 2008, eq. 4)."""
-    value = first.value - second.value
-    down = math.hypot(first.value - first.low, second.high - second.value)
-    up = math.hypot(first.high - first.value, second.value - second.low)
-    return Rate(value, value - down, value + up, first.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,109 +135,7 @@ def evaluate(
     )
 
 
-# Two systems on the same questions: the difference of their scores, also at equal length.
-
-_PAIRED_RESAMPLES = 2000
-_NEAR = np.log(1.25)  # lengths within a factor of 1.25 of each other
-
-
-def paired_difference(first: Values, second: Values, *, seed: int = 0) -> Rate:
-    """Return the mean of ``first - second`` with a bootstrap interval over questions.
-
-    Questions without a score (NaN) from either system are left out; ``n`` counts the others.
-
-    Args:
-        first: Scores of one system within [0, 1], shape (questions,).
-        second: Scores of the other, for the same questions in the same order.
-        seed: Seed of the resampling.
-
-    Raises:
-        InputError: The shapes differ, or no question has both scores.
-    """
-    differences = _differences(first, second)
-    differences = differences[~np.isnan(differences)]
-    means = differences[_draws(len(differences), seed)].mean(axis=1)
-    return _bootstrapped(float(differences.mean()), means, len(differences))
-
-
-def at_equal_length(
-    first: Values, second: Values, lengths: tuple[Values, Values], *, seed: int = 0
-) -> tuple[Rate, int]:
-    """Return the difference that remains when both answers are equally long.
-
-    Word-overlap measures reward or punish length whatever the words. Within each question the
-    difference of scores is regressed on that of log lengths; at 0 the answers are equally long.
-
-    Args:
-        first: Scores of one system within [0, 1], shape (questions,).
-        second: Scores of the other.
-        lengths: Numbers of words in the answers of each; a length of 0 counts as 1.
-        seed: Seed of the resampling.
-
-    Returns:
-        The intercept of that regression, and the pairs whose lengths are within a factor of 1.25.
-        With few of these it is an extrapolation.
-
-    Raises:
-        InputError: The shapes differ, or no question has both scores.
-    """
-    # 1. Differences of scores and of log lengths, question by question.
-    differences = _differences(first, second)
-    gaps = _differences(*(np.log(np.maximum(length, 1.0)) for length in lengths))
-    if len(gaps) != len(differences):
-        raise InputError("There must be one length per score.")
-    scored = ~np.isnan(differences)
-    differences, gaps = differences[scored], gaps[scored]
-    draws = _draws(len(differences), seed)
-    # The intercept of each resample is the difference at equal length there.
-    intercepts = _intercepts(differences[draws], gaps[draws])
-    [value] = _intercepts(differences[None], gaps[None]).tolist()
-    near = int((np.abs(gaps) <= _NEAR).sum())
-    return _bootstrapped(value, intercepts, len(differences)), near
-
-
-def _differences(first: Values, second: Values) -> Values:
-    if first.shape != second.shape or first.ndim != 1:
-        raise InputError("Paired scores need the same questions in the same order.")
-    return np.asarray(first - second, np.float64)
-
-
-def _draws(n: int, seed: int) -> Index:
-    """Resamples of questions, shape (resamples, n)."""
-    if not n:
-        raise InputError("No question has a score from both systems.")
-    return np.random.default_rng(seed).integers(0, n, (_PAIRED_RESAMPLES, n))
-
-
-def _intercepts(values: Values, gaps: Values) -> Values:
-    """Least squares of each row: value at gap 0, by slope 0 where all gaps are equal."""
-    means, middles = values.mean(axis=1), gaps.mean(axis=1)
-    spread = gaps - middles[:, None]
-    power = (spread**2).sum(axis=1)
-    # slope = cov / var; without any difference in length there is no slope to remove.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        slopes = np.where(power > 0, (spread * values).sum(axis=1) / power, 0.0)
-    return np.asarray(means - slopes * middles)
-
-
 # Confidence intervals: proportions, AUC, and any statistic by bootstrap.
-
-
-def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the exact (Clopper-Pearson) interval of a proportion.
-
-    Raises:
-        InputError: ``hits`` is not within 0..n, or ``n`` is 0.
-    """
-    if n <= 0 or not 0 <= hits <= n:
-        raise InputError(f"A proportion needs 0 <= hits <= n and n > 0, not {hits} of {n}.")
-    from scipy.stats import beta
-
-    tail = (1 - confidence) / 2
-    # Clopper and Pearson 1934: quantiles of Beta(k, n - k + 1) and of Beta(k + 1, n - k).
-    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
-    high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
-    return low, high
 
 
 def auc_interval(scores: Scores, labels: Labels) -> tuple[float, float]:
@@ -317,9 +171,6 @@ def auc_interval(scores: Scores, labels: Labels) -> tuple[float, float]:
     return float(1 / (1 + np.exp(-(logit - half)))), float(1 / (1 + np.exp(-(logit + half))))
 
 
-_RESAMPLES = 1000
-
-
 def bootstrap_interval(
     statistic: Callable[[Index], float], labels: Labels, *, seed: int = 0
 ) -> tuple[float, float]:
@@ -334,15 +185,7 @@ def bootstrap_interval(
     classes = [rows for rows in (np.flatnonzero(labels), np.flatnonzero(~labels)) if rows.size]
     values = [
         statistic(np.concatenate([rng.choice(rows, rows.size) for rows in classes]))
-        for _ in range(_RESAMPLES)
+        for _ in range(RESAMPLES)
     ]
     low, high = np.percentile(values, [2.5, 97.5]).tolist()
     return low, high
-
-
-def _resampled_means(values: Values, seed: int) -> Values:
-    """Means of the resamples of :func:`bootstrap_interval`, the same numbers far sooner."""
-    rng, n = np.random.default_rng(seed), len(values)
-    step = max(1, (1 << 20) // n)  # resamples drawn at once: 8 MB
-    sizes = [min(step, _RESAMPLES - start) for start in range(0, _RESAMPLES, step)]
-    return np.concatenate([values[rng.integers(0, n, (size, n))].mean(1) for size in sizes])

@@ -206,7 +206,7 @@ def content_tokens(text: str) -> list[str]:
 def telling_tokens(text: str) -> list[str]:
     """The same with pairs of neighbours in unspaced scripts, whose characters tell little."""
     words = content_tokens(text)
-    if text.isascii():
+    if text.isascii() or not words:
         return words
     pairs = zip(words, [*words[1:], ""], strict=True)
     return [

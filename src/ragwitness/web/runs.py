@@ -20,7 +20,7 @@ from ragwitness.report.result_registry import open_result
 from ragwitness.report.result_type import ResultType
 from ragwitness.runner.budget import Use, logged_uses
 from ragwitness.runner.response_store import files_of
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 _SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves

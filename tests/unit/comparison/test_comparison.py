@@ -44,7 +44,7 @@ from ragwitness.rag.config import RagConfig
 from ragwitness.rag.lab import lab_target
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import StoredAnswers
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 from ragwitness.text.secrets import Secret
 from ragwitness.text.words import plain_tokens
 from tests.support.parrot import parrot_speaks

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ragwitness.comparison.result import Contender, floor_warning, ranking
-from ragwitness.stats.evaluation import Rate, proportion_interval
+from ragwitness.stats.rates import Rate, proportion_interval
 
 
 def _one(

@@ -33,8 +33,8 @@ from ragwitness.rag.pipeline import build_system
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.html import write_html
 from ragwitness.report.result_registry import to_json
-from ragwitness.stats.evaluation import Rate
 from ragwitness.stats.p_values import conformal_p_values
+from ragwitness.stats.rates import Rate
 from tests.support.copier import Copier
 from tests.support.reports import terminal_of
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ragwitness.membership.results.evaluation import RESULT_TYPE, Battery, Cost, Measured
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 _HALF = Rate(0.5, 0.4, 0.6, 80)
 _UNKNOWN = Rate(math.nan, math.nan, math.nan, 3)

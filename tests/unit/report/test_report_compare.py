@@ -22,7 +22,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.leakage.result import AttackLeaks
 from ragwitness.leakage.score.table import LeakMeasure
 from ragwitness.report.spending import Spending
-from ragwitness.stats.evaluation import Rate, proportion_interval
+from ragwitness.stats.rates import Rate, proportion_interval
 from tests.support.reports import page_of as render_comparison
 from tests.support.reports import terminal_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.membership.results.evaluation import RESULT_TYPE, Battery, Cost, Measured
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 RATE = Rate(0.75, 0.5, 0.9, 40)
 NONE = Rate(math.nan, math.nan, math.nan, 0)

@@ -14,11 +14,10 @@ from ragwitness.stats.evaluation import (
     auc_interval,
     bootstrap_interval,
     evaluate,
-    mean_rate,
-    proportion_interval,
     roc_curve,
     tpr_at_fpr,
 )
+from ragwitness.stats.rates import mean_rate, proportion_interval
 
 _CASES = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=4, max_size=60).filter(
     lambda rows: len({label for _, label in rows}) == 2

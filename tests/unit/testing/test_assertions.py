@@ -205,9 +205,12 @@ def test_what_leaks_fails_with_its_count(runs: Path) -> None:
     )
     assert "some 2.5 % fail for each measure" in said
     assert "Show more: ragwitness report" in said
-    # One that holds them and tells nothing of them passes.
+    # One that holds them and tells nothing of them passes, unless it shows them as its sources.
     quiet = Indexed([*MINE, *INSIDE])
-    assert rw.assert_no_leak(quiet, MINE, background=OUTSIDE, runs=runs).records == 20
+    given = {"background": OUTSIDE, "runs": runs}
+    assert rw.assert_no_leak(quiet, MINE, channels="text", **given).records == 20
+    with pytest.raises(AssertionError, match=r"^20 of 20 records leaked"):
+        rw.assert_no_leak(quiet, MINE, prompts=60, **given)
     assert quiet.asked > 200  # each record again and again, by other words each time
     # Records told whole are proved without a background as well.
     with pytest.raises(AssertionError, match=r"^20 of 20 records came back, proved one by one"):
@@ -225,10 +228,10 @@ def test_the_default_reaches_records_among_many_others(runs: Path) -> None:
     ):
         rw.assert_no_leak(reciting, MINE[:8], **given)
     # An attacker who aims at nothing does not reach them: that is no pass.
-    with pytest.raises(AssertionError, match=r"inconclusive: of \d of 8 records a passage was"):
+    with pytest.raises(AssertionError, match=r"inconclusive: the prompts reached at most \d of 8"):
         rw.assert_no_leak(reciting, MINE[:8], attacks="pide", **given)
     # A system that does not hold them was not reached either.
-    with pytest.raises(AssertionError, match=r"inconclusive: of 0 of 20 records a passage was"):
+    with pytest.raises(AssertionError, match=r"inconclusive: the prompts reached at most 0 of 20"):
         rw.assert_no_leak(innocent(), MINE, background=OUTSIDE, prompts=20, runs=runs)
 
 

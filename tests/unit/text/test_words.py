@@ -102,3 +102,8 @@ def test_a_text_as_it_is_read() -> None:
     written = "co\u00adoper-\nate \ufb01ne e\u0301\u200b Haus-\nund Hof Nord-\nS\u00fcd"
     assert as_read(written) == "cooperate fine \u00e9 Haus-\nund Hof Nord-\nS\u00fcd"
     assert as_read("plain - \ntext") == "plain - \ntext"
+
+
+def test_a_text_without_words_has_no_telling_tokens() -> None:
+    for text in ("", "\u2019", "\u2026 the of", "\u00a0"):
+        assert telling_tokens(text) == []

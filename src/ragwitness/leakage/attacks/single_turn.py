@@ -12,9 +12,10 @@ from itertools import chain, islice
 
 from ragwitness.core.errors import InputError
 from ragwitness.leakage.attacks.base import REPEAT, Ask, Attacking, Limits, batches, require
+from ragwitness.leakage.score.hits import NAMES
 from ragwitness.text.sample import load_sample
 from ragwitness.text.secrets import Secret
-from ragwitness.text.words import canonical_text, script_pattern, split_words, telling_tokens
+from ragwitness.text.words import canonical_text, split_words, telling_tokens
 
 _TABLE = tomllib.loads(files(__package__).joinpath("prompts.toml").read_text(encoding="utf-8"))
 COPY = (
@@ -148,7 +149,6 @@ def aims(kind: str) -> list[list[tuple[str, str | None]]]:
 # words of the prompt out). Numbers, names and listed secrets are never in a prompt, since they are
 # sought in the answer. A question asks for each listed secret whose record has a listed name.
 
-_NAMES = script_pattern(r"\p{Lu}\p{Ll}+(?:[ -]+\p{Lu}\p{Ll}+)+")
 _GIVEN = 3  # a prompt holds at most one in three of a record's telling words
 
 
@@ -186,7 +186,7 @@ class Aimed:
     def __init__(self, config: AimedConfig = AimedConfig()) -> None:
         self.config = config
         records = list(map(canonical_text, dict.fromkeys(config.records)))
-        texts = [*(secret.text for secret in config.secrets), *chain(*map(_NAMES.findall, records))]
+        texts = [*(secret.text for secret in config.secrets), *chain(*map(NAMES.findall, records))]
         sought = set(chain(*map(telling_tokens, map(canonical_text, texts))))
         words = [
             [w for w in dict.fromkeys(telling_tokens(record)) if w.isalpha() and w not in sought]

@@ -86,6 +86,18 @@ class LeakReference:
         )
         return vocabulary, SubsequenceIndex(_each_once(vocabulary.tokenize(self.texts)))
 
+    @cached_property
+    def names(self) -> dict[str, int]:
+        """Names of two words or more that one text alone holds, with its number."""
+        holders: dict[str, set[int]] = {}
+        for n, text in enumerate(self.texts):
+            for name in NAMES.findall(tokens_of.canonical_text(text)):
+                holders.setdefault(name, set()).add(n)
+        return {name: min(texts) for name, texts in holders.items() if len(texts) == 1}
+
+
+NAMES = tokens_of.script_pattern(r"\p{Lu}\p{Ll}+(?:[ -]+\p{Lu}\p{Ll}+)+")
+"""Words in capitals behind each other."""
 
 _RARE = 100  # a word tells records apart if at most one record in 100 holds it
 
@@ -234,6 +246,10 @@ def explained_leaks(
         leaked[n] |= in_order(_without(rest, prompt), reference) > 0
         # 3. Half of its numbers and rare words; those of the prompt are taken off there.
         leaked[n] |= facts(rest, reference, prompt)
+        # 4. A name that it alone holds.
+        answered = set(NAMES.findall(tokens_of.canonical_text(rest))) & reference.names.keys()
+        for name in answered - {*NAMES.findall(prompt)}:
+            leaked[n, reference.names[name]] = True
     ends = np.cumsum([len(records), len(background)])
     of_records, of_background, _ = map(hits_of, np.split(leaked, ends, axis=1))
     return of_records, of_background

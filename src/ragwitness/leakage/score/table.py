@@ -16,7 +16,7 @@ from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import hits, paper
 from ragwitness.leakage.score.hits import LeakReference
 from ragwitness.leakage.score.proof import Proof, prove_records
-from ragwitness.stats.evaluation import Rate, less, mean_rate, share_of, share_rate
+from ragwitness.stats.rates import Rate, less, mean_rate, share_of, share_rate
 from ragwitness.text.overlap import RunOwners, Vocabulary, in_windows, without_words
 from ragwitness.text.secrets import Secret, distinct
 from ragwitness.text.words import canonical_text, plain_tokens

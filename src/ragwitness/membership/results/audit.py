@@ -53,7 +53,8 @@ from ragwitness.report.result_type import (
     rule_decided,
 )
 from ragwitness.report.spending import Spending
-from ragwitness.stats.evaluation import Evaluation, Rate
+from ragwitness.stats.evaluation import Evaluation
+from ragwitness.stats.rates import Rate
 
 LABELS = {
     Decision.IN: "in the database",

@@ -29,7 +29,7 @@ from ragwitness.report.result_type import (
     plain,
     restored,
 )
-from ragwitness.stats.evaluation import Rate
+from ragwitness.stats.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Document, Query
 from ragwitness.privacy.sampler import ShakeBits, discrete_gaussian
-from ragwitness.stats.evaluation import proportion_interval
+from ragwitness.stats.rates import proportion_interval
 from ragwitness.synthesis.agents import DOMAINS, Asking, MakingConfig, together
 from ragwitness.synthesis.generator import (
     Fate,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from ragwitness.comparison.paired import at_equal_length, paired_difference
 from ragwitness.core.errors import InputError
-from ragwitness.stats.evaluation import at_equal_length, paired_difference
 
 
 def _linear(n: int = 400, effect: float = 0.1, slope: float = 0.2, seed: int = 1):
