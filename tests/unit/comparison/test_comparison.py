@@ -249,6 +249,11 @@ def test_what_was_hardly_answered_passes_nothing_and_is_not_ranked(
     leaking = replace(doubtful, together=result.variants[0].together)
     found = replace(result, variants=(result.variants[0], leaking))
     ruling = RESULT_TYPE.rule(found, conditions)
+    assert ruling.code == 3
+    assert "2 of 9, excess" in ruling.why  # told whole: proved, whatever the interval
+    unproved = tuple(replace(m, proved=0) for m in result.variants[0].together)
+    found = replace(found, variants=(result.variants[0], replace(leaking, together=unproved)))
+    ruling = RESULT_TYPE.rule(found, conditions)
     assert ruling.code == 4
     assert "may be chance" in ruling.why  # 2 of 9 records, and 3 background texts
     found = replace(found, variants=(result.variants[0], replace(leaking, together=many)))
