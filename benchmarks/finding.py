@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the tests' server
 
 from benchmarks.usefulness import pairs_of
-from ragwitness.comparison.paired import paired_difference
+from ragwitness.comparison.differences import paired_difference
 from ragwitness.core.types import Document
 from ragwitness.service.documents import add_documents
 from ragwitness.service.policy import Claim

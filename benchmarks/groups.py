@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.comparison.paired import paired_difference
+from ragwitness.comparison.differences import paired_difference
 from ragwitness.privacy.codes import Placement
 from ragwitness.privacy.sampler import ShakeBits
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.comparison.paired import paired_difference
+from ragwitness.comparison.differences import paired_difference
 from ragwitness.privacy.codes import Placement
 from ragwitness.privacy.gaussian import sigma_for
 from ragwitness.privacy.ranges import score_sensitivity

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from texts import HERE, OUT, embedded, rows
 
-from ragwitness.comparison.paired import paired_difference
+from ragwitness.comparison.differences import paired_difference
 from ragwitness.privacy.bounds import noise_plan
 from ragwitness.privacy.ranges import score_sensitivity
 from ragwitness.report.document import Axis, Line

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ragwitness.comparison.paired import at_equal_length, paired_difference
+from ragwitness.comparison.differences import at_equal_length, paired_difference
 
 __all__ = ["table"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ragwitness.comparison.paired import at_equal_length, paired_difference
+from ragwitness.comparison.differences import at_equal_length, paired_difference
 from ragwitness.comparison.result import CORRECTNESS, Usefulness
 from ragwitness.comparison.variants import Judge, UsefulnessQuestion
 from ragwitness.core.errors import InputError, MissingExtraError

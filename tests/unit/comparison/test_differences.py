@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragwitness.comparison.paired import at_equal_length, paired_difference
+from ragwitness.comparison.differences import at_equal_length, paired_difference
 from ragwitness.core.errors import InputError
 
 
