@@ -40,7 +40,8 @@ def every_option(verb: str) -> tuple[str, list[str]]:
             named = [] if param.param_type_name == "argument" else [long]
             words += [*named, "in:3", *named, "out"]
         else:
-            said = {int: "3", float: "0.25"}.get(kind, "file.x")
+            chosen = kind if isinstance(kind, str) else "file.x"  # the first of some choices
+            said = {int: "3", float: "0.25"}.get(kind, chosen)
             lines.append(f"{key} = {said}" if kind in (int, float) else f'{key} = "{said}"')
             words += [said] if param.param_type_name == "argument" else [long, said]
     return "\n".join([*lines, *tables]), words

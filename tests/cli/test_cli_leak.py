@@ -175,9 +175,10 @@ def test_failed_prompts_and_flawed_records_are_counted(
     assert "the text is empty" in said
     assert "over the size limit" in said
     assert "binary" in said
-    assert "1 of 25 records repeat another's text" in said
-    assert "of 10 prompts had no answer" in said
-    assert "no model today" in said
+    page = (files["folder"] / "run" / "report.html").read_text()
+    assert "1 of 25 records repeat another" in page
+    assert "of 10 prompts had no answer" in page
+    assert "no model today" in page
     [attack] = _result(files["folder"] / "run")["attacks"]
     assert 0 < attack["failed"] < attack["prompts"] == 10
 

@@ -260,7 +260,10 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
         )  # fmt: skip
         plan = AuditPlan(
             documents=grouped(self.documents),
-            known_out=(*grouped(self.known_out), *grouped(self.public)),
+            known_out=(
+                *grouped(self.known_out),
+                *(replace(d, id=f"public: {d.id}") for d in grouped(self.public)),
+            ),
             known_in=grouped(self.known_in),
             auxiliary=grouped(self.auxiliary),
             alpha=self.alpha,

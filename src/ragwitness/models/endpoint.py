@@ -241,10 +241,11 @@ class GgufModel(EndpointModel):
                 f"There is no file {file}.", "Name a GGUF file; make chat fetches a small one."
             )
         library = import_extra("xllamacpp", "A GGUF file", "chat")
-        refuse_bent(path)
         key = Key(None, secrets.token_urlsafe())
         context = _whole_number(CONTEXT_VARIABLE) or _LARGEST_CONTEXT
-        self._server = library.Server(_parameters(library, path, context, str(key.value)))
+        parameters = _parameters(library, path, context, str(key.value))
+        refuse_bent(path)
+        self._server = library.Server(parameters)
         root = self._server.listening_address
         self._native = JsonClient(root, key, _OPTIONS)
         close_with(self, self._native.close)

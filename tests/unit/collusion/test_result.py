@@ -11,7 +11,7 @@ import pytest
 from ragwitness.core.errors import InputError
 from ragwitness.report.document import table_rows
 from ragwitness.report.result_registry import open_result, parse_result
-from tests.support.reports import junit_of, page_of, terminal_of
+from tests.support.reports import junit_of, terminal_of
 
 _KINDS = Path(__file__).parents[2] / "golden" / "stored" / "kinds"
 _NAMES = {
@@ -47,14 +47,6 @@ def test_a_file_of_before_opens_and_is_stored_with_all_that_it_held(name: str) -
     removed |= {".opaque", ".limits.opaque"}
     assert set(_missing(stored, now)) <= removed
     assert parse_result(now) == (kind, result)
-
-
-@pytest.mark.parametrize("name", [*_NAMES][:-1])
-def test_a_page_draws_what_a_terminal_leaves_out(name: str) -> None:
-    _, result = open_result(_KINDS / name)
-    drawn = 'class="curves"' in page_of(result)
-    assert drawn is (name != "estimate")  # no curve was asked for
-    assert "<style>svg" not in page_of(result)  # the page's policy forbids a style of another
 
 
 def test_what_stands_in_the_tables_is_what_a_reader_is_told() -> None:

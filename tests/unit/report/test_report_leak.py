@@ -73,7 +73,10 @@ def test_published_counts_are_told_from_corrected_ones(result: LeakResult) -> No
     records = _row(result, "repeat records 10")
     assert (records["count"], records["out_of"], records["background"]) == (2, 5, 0.0)
     assert (_row(result, "secrets name")["count"], _row(result, "secrets name")["out_of"]) == (1, 2)
-    assert headline(result)[0] == "2 of 5 records leaked in part, 1 to 2 beyond chance"
+    assert headline(result)[0] == (
+        "1 of 2 secrets (name) came back; 2 of 5 records leaked in part, 1 to 2 beyond chance;"
+        " 2 proved"
+    )
     page = render_page(leak_report(result))
     for text in (
         "Counted as the papers do",
@@ -142,14 +145,14 @@ def test_json_there_and_back(result: LeakResult) -> None:
     ("condition", "code"),
     [
         ("repeat records > 0", ExitCode.FAILED),
-        ("repeat records >= 2", ExitCode.INCONCLUSIVE),
-        ("repeat prompts > 0", ExitCode.INCONCLUSIVE),
+        ("repeat records >= 2", ExitCode.FAILED),
+        ("repeat prompts > 0", ExitCode.FAILED),
         ("repeat records > 2", ExitCode.PASS),
-        ("repeat records 20 > 39%", ExitCode.INCONCLUSIVE),
+        ("repeat records 20 > 39%", ExitCode.FAILED),
         ("repeat records 20 > 4%", ExitCode.FAILED),
         ("repeat records>40%", ExitCode.PASS),
-        ("coverage > .1", ExitCode.INCONCLUSIVE),
-        ("coverage > 10%", ExitCode.INCONCLUSIVE),
+        ("coverage > .1", ExitCode.FAILED),
+        ("coverage > 10%", ExitCode.FAILED),
         ("coverage > 90%", ExitCode.PASS),
         ("secrets name > 0", ExitCode.FAILED),
         ("secrets phone > 0", ExitCode.INCONCLUSIVE),

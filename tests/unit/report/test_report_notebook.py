@@ -102,7 +102,6 @@ def test_text_of_a_target_stays_text() -> None:
 
 def test_bounds_and_verdicts_show_themselves() -> None:
     html = html_of(rw.bounds(epsilon=1, delta=1e-6, queries=1000, accounts=16))
-    assert "<svg" in html
     assert "5.16" in html
     pytest.importorskip("py_arkworks_bls12381")
     golden = STORED.parent / "attest"

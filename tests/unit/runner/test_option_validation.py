@@ -40,6 +40,7 @@ _GIVEN: dict[str, object] = {
     "timestamp": "http://127.0.0.1:9",
     "known_out": _TEXTS[60:90],
     "known_in": _TEXTS[90:95],
+    "public": _TEXTS[99:101],
     "auxiliary": _TEXTS[95:99],
     "options": {"min_words": 3},
     "alpha": 0.01,

@@ -1,4 +1,4 @@
-"""Proof that one record came back, whatever the number of records.
+"""RecordProof that one record came back, whatever the number of records.
 
 A share of records needs many leaks before its interval leaves zero. One long part of a record
 needs no other: texts of the same source share shorter parts. The largest part that a system without
@@ -47,7 +47,7 @@ _NUMBER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Proof(LeakHits):
+class RecordProof(LeakHits):
     """The records that came back for certain.
 
     Attributes:
@@ -67,7 +67,7 @@ def prove_records(
     records: Sequence[str],
     background: Sequence[str] = (),
     public: Sequence[str] = (),
-) -> Proof:
+) -> RecordProof:
     """Find the records of which an output holds more than chance gives to any output.
 
     Args:
@@ -94,7 +94,7 @@ def prove_records(
         proved[n, text] = True
     by_chance = int(proved[:, len(records) :].any(axis=0).sum())
     hits = hits_of(proved[:, : len(records)] & (by_chance == 0))
-    return Proof(hits.outputs, hits.records, by_chance, share)
+    return RecordProof(hits.outputs, hits.records, by_chance, share)
 
 
 def _chance(texts: Tokenized, size: int, owners: RunOwners, sharing: int) -> float:

@@ -15,7 +15,7 @@ from ragwitness.core.types import Document, Reading
 from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.score import hits, paper
 from ragwitness.leakage.score.hits import LeakReference
-from ragwitness.leakage.score.proof import Proof, prove_records
+from ragwitness.leakage.score.proof import RecordProof, prove_records
 from ragwitness.stats.rates import Rate, less, mean_rate, share_of, share_rate
 from ragwitness.text.overlap import RunOwners, Vocabulary, in_windows, without_words
 from ragwitness.text.secrets import Secret, distinct
@@ -62,7 +62,7 @@ class LeakMeasure:
     excess: Rate | None = None
     note: str | None = None
     key: str = ""
-    proved: float = 0
+    proved: float = 0.0
 
     @property
     def label(self) -> str:
@@ -207,7 +207,7 @@ def _pair(
 
 
 def _corrected_runs(
-    transcripts: Sequence[Transcript], plan: LeakPlan, proof: Proof, n: int
+    transcripts: Sequence[Transcript], plan: LeakPlan, proof: RecordProof, n: int
 ) -> list[LeakMeasure]:
     outputs, rule = [t.output for t in transcripts], f"run of {n} or more tokens, every record"
     leaks, prompts, records = hits.long_runs(outputs, plan.private, n), None, None
@@ -240,14 +240,14 @@ def _measure(
             if seed is None
             else mean_rate(flags.astype(np.float64) - chance, seed)
         )
-    count, sure = int(flags.sum()), 0 if proved is None else int((flags & proved).sum())
+    count, sure = int(flags.sum()), 0.0 if proved is None else float((flags & proved).sum())
     return LeakMeasure(
         name, what, False, count, len(flags), rate, background, excess, key=key, proved=sure
     )
 
 
 def _recovered(
-    transcripts: Sequence[Transcript], plan: LeakPlan, proof: Proof
+    transcripts: Sequence[Transcript], plan: LeakPlan, proof: RecordProof
 ) -> list[LeakMeasure]:
     """Shares of the corpus that come back word for word, all answers together."""
     outputs = [t.output for t in transcripts]
@@ -275,7 +275,9 @@ def _recovered(
     return [*measures, coverage]
 
 
-def _leaked(transcripts: Sequence[Transcript], plan: LeakPlan, proof: Proof) -> list[LeakMeasure]:
+def _leaked(
+    transcripts: Sequence[Transcript], plan: LeakPlan, proof: RecordProof
+) -> list[LeakMeasure]:
     """Leaks of any form that nothing else explains."""
     leaks, by_chance = hits.explained_leaks(
         [t.output for t in transcripts],
@@ -301,7 +303,7 @@ def _leaked(transcripts: Sequence[Transcript], plan: LeakPlan, proof: Proof) -> 
     ]
 
 
-def _proof_of(transcripts: Sequence[Transcript], plan: LeakPlan) -> Proof:
+def _proof_of(transcripts: Sequence[Transcript], plan: LeakPlan) -> RecordProof:
     return prove_records(
         [t.output for t in transcripts],
         [t.prompt for t in transcripts],
@@ -311,7 +313,7 @@ def _proof_of(transcripts: Sequence[Transcript], plan: LeakPlan) -> Proof:
     )
 
 
-def _proved(proof: Proof) -> LeakMeasure:
+def _proved(proof: RecordProof) -> LeakMeasure:
     """Records that are proved one by one, at one error rate for the whole corpus."""
     share = f", or {proof.share:.0%} of it in one answer" if proof.share <= 1 else ""
     rule = f"a long number of it alone{share}"
