@@ -139,7 +139,7 @@ def test_every_query_is_a_session_of_its_own(tmp_path: Path) -> None:
     assert "Bearer tok-bbbb" in service.headers[5]
     assert SECRET not in service.headers[2]  # the key goes where it is named alone
     assert service.headers[1].startswith("PUT ")
-    assert first == Answer("you sent [key]", contexts=("one",))
+    assert first == Answer("you sent [key]", contexts=("one",), channels=(("sources", "one"),))
     assert second.text == "two"
 
 
@@ -389,7 +389,8 @@ def test_a_stream_is_joined_by_its_paths(tmp_path: Path) -> None:
         {"usage": 3},
     )
     (answer,) = Described(tmp_path, STREAM, events(*rows)).ask()
-    assert answer == Answer("It rains.", contexts=("one", "two"))
+    shown = (("sources", "one"), ("sources", "two"))
+    assert answer == Answer("It rains.", contexts=("one", "two"), channels=shown)
     lines = "\n".join(map(json.dumps, rows)).encode()
     (answer,) = Described(tmp_path, STREAM, reply(lines, kind="application/x-ndjson")).ask()
     assert answer.text == "It rains."

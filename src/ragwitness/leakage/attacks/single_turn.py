@@ -15,7 +15,7 @@ from ragwitness.leakage.attacks.base import REPEAT, Ask, Attacking, Limits, batc
 from ragwitness.leakage.score.hits import NAMES
 from ragwitness.text.sample import load_sample
 from ragwitness.text.secrets import Secret
-from ragwitness.text.words import canonical_text, split_words, telling_tokens
+from ragwitness.text.words import all_letters, canonical_text, split_words, telling_tokens
 
 _TABLE = tomllib.loads(files(__package__).joinpath("prompts.toml").read_text(encoding="utf-8"))
 COPY = (
@@ -189,7 +189,7 @@ class Aimed:
         texts = [*(secret.text for secret in config.secrets), *chain(*map(NAMES.findall, records))]
         sought = set(chain(*map(telling_tokens, map(canonical_text, texts))))
         words = [
-            [w for w in dict.fromkeys(telling_tokens(record)) if w.isalpha() and w not in sought]
+            [w for w in dict.fromkeys(telling_tokens(record)) if all_letters(w) and w not in sought]
             for record in records
         ]
         occurrences = Counter(chain(*words))
