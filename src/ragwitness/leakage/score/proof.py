@@ -1,4 +1,4 @@
-"""RecordProof that one record came back, whatever the number of records.
+"""Proof that one record came back, whatever the number of records.
 
 A share of records needs many leaks before its interval leaves zero. One long part of a record
 needs no other: texts of the same source share shorter parts. The largest part that a system without
