@@ -418,6 +418,7 @@ _READ: dict[str, Callable[[str], str]] = {
     "syllable": _syllable,
     "letter": _letter,
     "code": _code,
+    "address": lambda written: " " if written in "/?&=+;#" else written,
 }
 _PLAIN: dict[str, str] = {rule["name"]: rule.get("plain", "") for rule in TABLE["rule"]}
 _PASSES = tuple(
