@@ -91,14 +91,15 @@ _SILENT = re.compile(
 # "How long is not indicated": whatever it is of, nobody said it.
 _UNSAID = re.compile(
     r"[^,;]*(?:\bnot|n['’]t|\bnever) (?:clear|(?:mention|specifi|indicat|stat|provid|describ"  # noqa: RUF001
-    r"|discuss|report|includ|address|not)\p{L}*)(?: (?:in|from|by) (?:the|this) (?:text|record|dialogue"
-    r"|conversation|patient|doctor|message))?\W*",
+    r"|discuss|report|includ|address|not)\p{L}*)(?: (?:in|from|by) (?:the|this) (?:text|record"
+    r"|dialogue|conversation|patient|doctor|message))?\W*",
     re.IGNORECASE,
 )
 _NOT = re.compile(r"\b(?:no|not|none|nothing|never|neither|without|un\w+|cannot)\b|n[’']t\b", re.I)  # noqa: RUF001
 _NONE = re.compile(
     r"\W*(?:none|nothing|n\W?a|nil|unknown|unspecified|no|(?:left )?blank|empty|omitted\b.*|tbd"
-    r"|(?:not )?applicable|to be (?:determined|confirmed|added)|see above|as above|keine?|ningun[oa]|aucune?)?\W*",
+    r"|(?:not )?applicable|to be (?:determined|confirmed|added)|(?:see|as) above"
+    r"|keine?|ningun[oa]|aucune?)?\W*",
     re.I,
 )
 
