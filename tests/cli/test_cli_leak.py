@@ -15,12 +15,13 @@ import pytest
 
 from ragwitness.api import leak
 from ragwitness.core.errors import InputError
-from ragwitness.core.types import Query
+from ragwitness.core.types import Document, Query
 from ragwitness.leakage.attacks.base import read_transcripts
 from ragwitness.runner.response_store import query_key
 from ragwitness.text.sample import load_sample
 from tests.support.leaking import VARIABLE
 from tests.support.rough import Rough, rough
+from tests.support.tenants_rag import tenants_rag
 
 Command = Callable[..., tuple[int, str]]
 _TELL = "python:tests.support.leaking:tell"
@@ -358,3 +359,23 @@ def _killed(files: dict[str, Path], prompts: int, kills: int) -> None:
 @pytest.mark.long
 def test_two_attacks_of_250_prompts_killed_three_times(files: dict[str, Path]) -> None:
     _killed(files, prompts=250, kills=3)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_records_of_another_tenant_are_looked_for_with_a_key_of_ones_own(
+    files: dict[str, Path],
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    isolated: bool,
+) -> None:
+    rows = map(json.loads, files["corpus"].read_text().splitlines())
+    tenant = [Document(row["id"], row["text"]) for row in rows]
+    others = [Document(f"b{n}", one.text) for n, one in enumerate(load_sample()[100:124])]
+    monkeypatch.setenv("KEY_OF_B", "b")
+    with tenants_rag({"b": others if isolated else [*tenant, *others]}) as url:
+        arguments = ["leak", url, "--key-env", "KEY_OF_B", "--corpus", files["corpus"]]
+        arguments += ["--background", files["background"], "--attacks", "aimed"]
+        arguments += ["--prompts", 60, "--run", files["folder"] / "run"]
+        code, text = command(*arguments, "--fail-on", "proved records > 0")
+    assert code == (0 if isolated else 3), text
