@@ -100,7 +100,7 @@ def test_stored_transcripts_are_scored_without_asking(
     first, second = _result(run), _result(again)
     assert first["together"] == second["together"]
     assert first["attacks"] == second["attacks"]
-    assert len(first["attacks"]) == 4
+    assert len(first["attacks"]) == 6
     assert second["target"] is None
     assert json.loads(out.read_text()) == second
     page = (run / "report.html").read_text()
@@ -379,3 +379,20 @@ def test_records_of_another_tenant_are_looked_for_with_a_key_of_ones_own(
         arguments += ["--prompts", 60, "--run", files["folder"] / "run"]
         code, text = command(*arguments, "--fail-on", "proved records > 0")
     assert code == (0 if isolated else 3), text
+
+
+def test_documents_to_plant_are_written_and_nothing_is_sent(
+    files: dict[str, Path], command: Command
+) -> None:
+    planted = files["folder"] / "planted.jsonl"
+    arguments = ["leak", _TELL, "--corpus", files["corpus"], "--plant", planted]
+    code, text = command(*arguments, "--attacks", "planted")
+    assert code == 0, text
+    assert "2 documents in" in text
+    rows = [json.loads(line) for line in planted.read_text().splitlines()]
+    assert all("https://notes.example/" in row["text"] for row in rows)
+    assert len({row["id"] for row in rows}) == 2
+    assert not (files["folder"] / "ragwitness-runs").exists()
+    code, text = command(*arguments)
+    assert code == 2
+    assert "No attack plants a document" in text

@@ -84,8 +84,8 @@ ATTACKS = Registry(
 OWNERS = "aimed"
 """The owner's attack: it needs the corpus, which no attacker has."""
 
-APART = frozenset({OWNERS, "planted"})
-"""Attacks that need more than questions: the corpus, or documents in the system."""
+APART = frozenset({OWNERS, "system-prompt", "memory", "planted"})
+"""The owner's attack, and those that are after something else than the corpus."""
 
 
 def build_attack(

@@ -42,8 +42,8 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
         attacks: The attacks: all of an attacker, or names with commas between them: composite,
-            composite-conditions, composite-contacts, forms, escalation, system-prompt, memory,
-            pide; or aimed, the test of the corpus's owner; or planted, after --plant.
+            composite-conditions, composite-contacts, forms, escalation, pide; or aimed, the test of
+            the corpus's owner, system-prompt, memory, and planted, after --plant.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         background: Texts that are like the corpus and that the target does not hold. They show what
