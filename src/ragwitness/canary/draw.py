@@ -48,7 +48,7 @@ _KNOWN = {
     "several": ("calls", "evidence"),
     "beacon_as": ("bytes", "letters"),
     "triggers": TRIGGERS,
-    "trained_needs": ("late slots", "nothing more"),
+    "trained_needs": ("early above late", "nothing more"),
 }
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
 
@@ -84,10 +84,13 @@ class Design:
         temperature: Of sampling, as a decimal; empty leaves it to the service.
         spares: Held-out examples that are asked about only in place of others that a service
             refused; at most a quarter of them.
-        late: How many slots, the last ones, are planted just before the probe: no training can
-            have seen them, so where they stand out as well it is a memory.
-        trained_needs: Condition of ``trained`` besides early slots that stand out: ``late slots``
-            that do not, or, in older plans, ``nothing more``.
+        late: How many slots, the last ones, are planted shortly before the probe: no training can
+            have seen them, but a memory has.
+        refresh: Hours between the planting of the last late slot and the probe, at least: the
+            period within which a service is taken to refresh an index or a memory.
+        trained_needs: Condition of ``trained`` besides early slots that stand out: ``early above
+            late`` (:func:`~ragwitness.canary.rank_test.early_above_late`) or, in older plans,
+            ``nothing more``.
 
     Raises:
         InputError: A value is outside its range.
@@ -105,6 +108,7 @@ class Design:
         "temperature": "",
         "spares": 0,
         "late": 0,
+        "refresh": 0,
         "trained_needs": "nothing more",
     }
     """Values in plans that are older than a field."""
@@ -130,7 +134,8 @@ class Design:
     temperature: str = ""
     spares: int = 0
     late: int = 0
-    trained_needs: str = "late slots"
+    refresh: int = 24
+    trained_needs: str = "early above late"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -157,8 +162,8 @@ class Design:
                 f"{self.late} of {self.slots} slots cannot be planted late.",
                 "Leave at least one early slot, with one look and the contrastive design.",
             )
-        if self.spares < 0:
-            raise InputError("Spare examples must be 0 or more.")
+        if self.spares < 0 or self.refresh < 0:
+            raise InputError("Spare examples and hours of --refresh must be 0 or more.")
         _ = self.shown  # refused now rather than when something is sent
         as_rate(self.rate)
         if not 0 < as_rate(self.alpha, "alpha") < 1:

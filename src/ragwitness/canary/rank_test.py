@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,6 +134,50 @@ def outcomes_of(
     for z in standings:
         total += z[rng.integers(z.size, size=draws)]
     return np.concatenate(([w], total)), 0
+
+
+# Early slots against late ones: what a memory knows of both, a training knows of the early alone.
+
+
+def divisions(early: int, late: int, *, seed: int = 0, draws: int = DRAWS) -> NDArray[np.bool_]:
+    """Return ways to call slots early, the true one first: all where there are at most ``draws``.
+
+    Args:
+        early: Number of early slots.
+        late: Number of late slots.
+        seed: Seed of the drawing, where there are too many to count.
+        draws: How many, where more exist.
+
+    Returns:
+        Which slots are called early, shape (divisions, early + late).
+    """
+    slots = early + late
+    if math.comb(slots, early) <= draws:
+        masks = np.zeros((math.comb(slots, early), slots), dtype=np.bool_)
+        for row, chosen in zip(masks, combinations(range(slots), early), strict=True):
+            row[list(chosen)] = True
+        return masks
+    order = np.random.default_rng(seed).permuted(np.tile(np.arange(slots), (draws, 1)), axis=1)
+    return np.concatenate([np.arange(slots)[None] < early, order < early])
+
+
+def early_above_late(
+    early: Sequence[SlotScores], late: Sequence[SlotScores], *, seed: int = 0
+) -> float:
+    """Return the p-value of whether planted triggers stand higher in early slots than in late ones.
+
+    H0: what the model knows of planted triggers, it knows of early and late ones alike, as a memory
+    of what was sent does. Then the division of the slots is like any other, and the share of
+    divisions with early standings at least as high in sum is super-uniform, whatever the scores.
+
+    Args:
+        early: Slots that a training may have seen.
+        late: Slots that no training can have seen.
+        seed: Seed of the drawing, where there are too many divisions to count.
+    """
+    standings = np.array([standing(slot.scores)[slot.chosen] for slot in (*early, *late)])
+    sums = divisions(len(early), len(late), seed=seed) @ standings
+    return float((sums >= sums[0] - TIE * len(standings)).mean())
 
 
 # Evidence that may be looked at after every slot and every release of the model.

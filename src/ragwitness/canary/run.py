@@ -366,7 +366,7 @@ def refuse_look(
             f"First: ragwitness canary plant {folder} SERVICE. Or ask all the same: --anyway",
         )
     if reason := late_missing(planted, plan):
-        raise InputError(reason, f"First: ragwitness canary plant {folder} SERVICE --late")
+        raise InputError(reason, f"Plant them: ragwitness canary plant {folder} SERVICE --late")
     history = read_history(folder)
     closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
     if closed and not key and history.unfinished and run and (run / LOOK).exists():
@@ -513,7 +513,9 @@ def finding_of(
     )
 
 
-_NEWER = ("form", "template", "answer_tokens", "temperature", "spares", "late", "trained_needs")
+_NEWER = (
+    "form", "template", "answer_tokens", "temperature", "spares", "late", "refresh", "trained_needs"
+)  # fmt: skip
 
 
 def _planted(history: History) -> dict[str, str]:
@@ -521,6 +523,8 @@ def _planted(history: History) -> dict[str, str]:
     if not (planted := history.planted):
         return {}
     late = f", {planted['late']:,} on late slots" if planted["late"] else ""
+    if late and planted["late_at"]:
+        late += f" (the last at {planted['late_at']})"
     when = f", {planted['first']} to {planted['last']}" if planted["first"] else ""
     how = "votes taken" if planted["votes"] else "votes to be given by hand"
     lines = {
@@ -642,7 +646,7 @@ def _on_planting(
         )
     if finding and finding.verdict is ModelVerdict.TRAINED and plan.design.late and not planted:
         warnings.append(
-            "Planted by hand: only the auditor's word says that the late slots were planted just"
-            " before the probe, and `trained` rests on it."
+            "Planted by hand: only the auditor's word says that the late slots were planted"
+            f" {plan.design.refresh} hours before the probe, and `trained` rests on it."
         )
     return warnings

@@ -70,7 +70,10 @@ class DrawTask:
         answer_tokens: The most tokens of an answer.
         temperature: The temperature of sampling.
         spares: The most held-out examples that take the place of others that a service refuses.
-        late: Slots more, to be planted just before the probe: they tell a memory from training.
+        late: Slots more, to be planted shortly before the probe. Without enough of them the verdict
+            is never trained, as a service may only remember what it was sent.
+        refresh: The hours that late slots must be at the service before the probe, at least: the
+            period within which it may refresh an index or a memory.
         experiment: The name of the experiment, which fixes the split.
         seed: The seed of the split.
 
@@ -128,6 +131,7 @@ class DrawTask:
     temperature: Annotated[str, Opt(shown="the service's own")] = ""
     spares: int = 4
     late: int = 0
+    refresh: int = 24
     experiment: str = "canary"
     seed: int = 0
 
@@ -137,6 +141,7 @@ class DrawTask:
         from ragwitness.canary.examples import read_examples
         from ragwitness.canary.families import Family, read_wordings
         from ragwitness.canary.folder import make_plan
+        from ragwitness.canary.power import refuse_weak_late
         from ragwitness.canary.probe import DOCUMENT_TEMPLATE
         from ragwitness.core.files import read_text
         from ragwitness.crypto.hashing import draw_blinding
@@ -163,6 +168,7 @@ class DrawTask:
             temperature=self.temperature,
             spares=self.spares,
             late=self.late,
+            refresh=self.refresh,
             candidates=self.candidates,
             rate=self.rate,
             held_out=self.probes,
@@ -172,6 +178,7 @@ class DrawTask:
             seed=self.seed,
             triggers=self.triggers,
         )
+        refuse_weak_late(design)
         # Step 2: split, secret and blinding. The split follows from names and seed, the secret from
         # the system's randomness.
         drawn = make_plan(

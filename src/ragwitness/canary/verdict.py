@@ -2,8 +2,9 @@
 
 ``trained`` and ``trained-or-remembered`` say: if the model were independent of the choice of the
 planted trigger, such evidence would come with probability at most alpha. ``trained`` also says that
-late slots, which no training can have seen, do not stand out: no memory of the traces answers in
-place of the model. Neither verdict concerns a single document. ``inconclusive`` says that this
+early slots stand out *more* than late ones, which no training can have seen but a memory has: if
+the service remembered early and late traces alike, that would come with probability at most alpha
+too. Neither verdict concerns a single document. ``inconclusive`` says that this
 evidence shows neither. It never says that there was no training: the signal is weak, filters may
 have removed it, or the training may have used too few traces.
 """
@@ -26,6 +27,7 @@ from ragwitness.canary.rank_test import (
     SlotScores,
     call_outcomes,
     draws_together,
+    early_above_late,
     log_evidence,
     looks_p_value,
     outcomes_of,
@@ -42,16 +44,22 @@ CALLS = "outcomes called over all looks"
 
 
 REMEMBERED = (
-    "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
-    " training can have seen: the service remembers what it was sent, or finds it in an index"
+    "the late triggers, which no training can have seen, stand out as well (p = {p:.3g}): the"
+    " service remembers what it was sent, or finds it in an index"
 )
-"""Why a memory may answer in the model's place."""
+"""Reason where late slots show a memory."""
+
+AS_HIGH = (
+    "the early triggers do not stand out more than the late ones, which no training can have seen"
+    " (p = {p:.3g}): a memory or an index of what was sent may know both"
+)
+"""Reason where late slots do not rule a memory out."""
 
 NOT_LATE = (
-    "no slot was planted just before the probe (--late of ragwitness canary draw), so a memory or"
-    " an index of what was sent cannot be told from training"
+    "no slot was planted late (--late of ragwitness canary draw), so a memory or an index of what"
+    " was sent cannot be told from training"
 )
-"""Why a memory cannot be ruled out where no slot tells."""
+"""Reason where no slot can rule a memory out."""
 
 _SPENT = "none, the one look was taken"
 
@@ -60,7 +68,7 @@ class ModelVerdict(enum.StrEnum):
     """The verdict on a model."""
 
     TRAINED = "trained"
-    """On documents, at the level named; what was sent just before the probe it does not know."""
+    """On documents, at the level named; early triggers stand out more than late ones."""
     KNOWN = "trained-or-remembered"
     """It knows which trigger was planted, and a memory of the traces is not ruled out."""
     INCONCLUSIVE = "inconclusive"
@@ -196,17 +204,18 @@ def decide(
         this_look, p = _called(this_look, early, earlier, design, seed)
     else:
         test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -evidence)))
-    # 4. Late slots that stand out show a memory, as no training can have seen them. Without late
-    # slots a memory is not ruled out.
+    # 4. `trained` needs a memory ruled out: early slots above late ones, which do not stand out.
     doubt = "" if design.trained_needs == "nothing more" else NOT_LATE
     if late:
         late_p = draws_together(late, seed=seed)[1]
-        test += f"; slots planted just before the probe: p = {late_p:.4g}"
-        doubt = REMEMBERED.format(p=late_p) if late_p <= design.level else ""
+        above_p = early_above_late(early, late, seed=seed)
+        test += f"; early above late slots: p = {above_p:.4g}; late slots alone: p = {late_p:.4g}"
+        doubt = AS_HIGH.format(p=above_p) if above_p > design.level else ""
+        doubt = REMEMBERED.format(p=late_p) if late_p <= design.level else doubt
     verdict, reason = ModelVerdict.INCONCLUSIVE, doubt
     if p <= design.level and not doubt:
         verdict = ModelVerdict.TRAINED
-    elif p <= design.level and design.trained_needs == "late slots":
+    elif p <= design.level and design.trained_needs == "early above late":
         verdict = ModelVerdict.KNOWN
     elif not (late and doubt):  # older plans decide nothing where late slots stand out
         reason = _shortfall(test, design, len(twins), len(earlier))

@@ -285,7 +285,7 @@ def at_best(design: Design) -> str:
     if p is None:
         return "p-value: only among compliant twins; 19 are needed for .05"
     short = f"; level {design.alpha} cannot be reached" if p > design.level else ""
-    if not short and not design.late and design.trained_needs == "late slots":
+    if not short and not design.late and design.trained_needs == "early above late":
         short = "; without late slots (--late) the verdict is trained-or-remembered at most"
     return f"p-value at best, at the first look: {p:.3g}{short}"
 
