@@ -216,8 +216,6 @@ class ProbeTask(Sending, Sealing):
         way: How the model is asked: exact, forced or sampled.
         instructed: Let queries ask for the canary, or not.
         samples: The number of answers for each prompt, where they are sampled.
-        template: A file with the prompt, with {context} and {question}, for older plans: newer
-            ones are probed in the form of planting.
         frame: A file with the raw chat format around {prompt}, or around {document} and {question},
             up to where the answer begins.
         anyway: Ask although the journal says that no vote was taken.
@@ -246,7 +244,6 @@ class ProbeTask(Sending, Sealing):
         Opt("--instructed/--plain", shown="instructed for the contrastive design alone"),
     ] = None
     samples: int = 20
-    template: Annotated[Path | str | None, PathRole.READS, Opt(shown="the plan's")] = None
     frame: Annotated[Path | str | None, PathRole.READS] = None
     anyway: bool = False
     run: RunPath = None
@@ -268,7 +265,6 @@ class ProbeTask(Sending, Sealing):
         from ragwitness.canary.folder import read_plan
         from ragwitness.canary.probe import (
             BARE,
-            DOCUMENT_TEMPLATE,
             WAYS,
             ProbeConfig,
             Prompts,
@@ -287,14 +283,7 @@ class ProbeTask(Sending, Sealing):
         plan.draw()
         plan.check()
         # A template that holds a marker of the draw would give the trigger away to every candidate.
-        if self.template and plan.design.form:
-            raise InputError(
-                "How documents are shown belongs to this plan, and is committed to.",
-                "Leave --template out; ragwitness canary draw takes it.",
-            )
-        texts = [path and read_text(Path(path)) for path in (self.template, self.frame)]
-        usual = plan.design.template if plan.design.form else DOCUMENT_TEMPLATE
-        prompts = Prompts(texts[0] or usual, texts[1] or BARE)
+        prompts = Prompts(plan.design.template, read_text(Path(self.frame)) if self.frame else BARE)
         refuse_markers(prompts, plan.draw())
         named = {str(way): way for way in WAYS}
         if self.way is not None and self.way not in named:

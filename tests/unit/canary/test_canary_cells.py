@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.canary.draw import Design, settings_of
+from ragwitness.canary.draw import Design
 from ragwitness.canary.verdict import ModelVerdict, decide, filled
 from ragwitness.core.errors import InputError
 
@@ -83,16 +81,12 @@ def test_what_late_slots_show_too_is_a_memory_and_no_training() -> None:
     verdict, reason = shown(0, 1, 4)
     assert verdict is ModelVerdict.KNOWN
     assert "late" in reason
-    # Plans of before keep to what they committed to.
-    design = replace(design, trained_needs="nothing more")
-    assert "trained_needs" not in settings_of(design)
 
 
 @pytest.mark.parametrize(
     ("settled", "verdict"),
     [
         ({}, ModelVerdict.KNOWN),
-        ({"trained_needs": "nothing more"}, ModelVerdict.TRAINED),
         ({"releases": 3}, ModelVerdict.KNOWN),
         ({"slots": 3, "late": 1}, ModelVerdict.KNOWN),  # one late slot could not show a memory
         ({"slots": 6, "late": 3}, ModelVerdict.TRAINED),
@@ -114,7 +108,7 @@ def test_without_late_slots_nobody_is_called_trained(
     "changed",
     [{"late": 1}, {"slots": 2, "late": 2}, {"slots": 3, "late": 1, "releases": 2}, {"spares": -1},
      {"refresh": -1},
-     {"form": "letters"}, {"trained_needs": "a feeling"}, {"form": "one", "template": "{context}"},
+     {"form": "letters"}, {"form": "one", "template": "{context}"},
      {"form": "one", "temperature": "warm"}],
 )  # fmt: skip
 def test_a_design_that_cannot_be_kept_to_is_refused(changed: dict[str, object]) -> None:
