@@ -50,7 +50,8 @@ def index_of_votes(
     rng: np.random.Generator, early: int, late: int, lead: float
 ) -> NDArray[np.float64]:
     """Return leads of a service that looks up-voted answers up: by the votes that it took."""
-    return lead * rng.binomial(16, 0.7, size=early + late) / (16 * 0.7)
+    taken = rng.binomial(16, 0.7, size=early + late).astype(np.float64)
+    return taken * (lead / (16 * 0.7))
 
 
 def not_refreshed(
