@@ -13,7 +13,7 @@ import asyncio
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from ragwitness.rag.lab import lab_target, rag_config
 from ragwitness.rag.target import LabTarget
 from ragwitness.report.result_registry import to_json
 from ragwitness.runner.response_store import ResponseStore, StoredQuery, query_key
+from research.leak_counts import published_counts
 
 _HERE = Path(__file__).parent
 _OUT = Path("build/experiments/sage")
@@ -111,6 +112,11 @@ async def _measured(config: Config, corpus: str, method: str, data: Path, folder
     said = await _answers(config, material, target, folder)
     sizes = [len(one.output.split()) for one in told]
     about |= {"mean words of an answer": float(np.mean(sizes)), "utility": _utility(material, said)}
+    counts = {}
+    for attack in result.attacks:
+        answers = [transcript for transcript in told if transcript.attack == attack.name]
+        counts[attack.name] = [asdict(measure) for measure in published_counts(answers)]
+    about |= {"published": counts}
     return {"corpus": corpus, "method": method, "config": config, **about, **to_json(result)}
 
 

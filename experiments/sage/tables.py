@@ -58,7 +58,11 @@ def _leaks(corpus: str, stored: dict[str, Config]) -> list[str]:
         lines += ["|---" * (3 + len(_COLUMNS)) + "|"]
         for method, found in stored.items():
             attack = found["attacks"][place]
-            cells = [_cell(attack["measures"], kind, label) for _, kind, label in _COLUMNS]
+            printed = found["published"][attack["name"]]
+            cells = [
+                _cell(printed if kind else attack["measures"], kind, label)
+                for _, kind, label in _COLUMNS
+            ]
             asked = f"{attack['prompts'] - attack['failed']}"
             lines += [f"| {method} | {found['indexed']} | {asked} | {' | '.join(cells)} |"]
         lines += [""]
@@ -70,9 +74,7 @@ def _cell(measures: list[Config], published: bool | None, label: str) -> str:
     found = [
         one
         for one in measures
-        if one["published"] == bool(published)
-        and f"{one['name']} {one['key']}".strip().startswith(label)
-        and one["note"] is None
+        if f"{one['name']} {one['key']}".strip().startswith(label) and one["note"] is None
     ]
     if not found:
         return "–"  # noqa: RUF001

@@ -17,7 +17,9 @@ from ragwitness.synthesis.generator_registry import METHODS, parse_spec
 from research.reproduce.tables import read_table
 
 if TYPE_CHECKING:
-    from ragwitness.comparison.variants import Material, UsefulnessQuestion
+    from ragwitness.comparison.result import Comparison
+    from ragwitness.comparison.variants import ComparisonPlan, Material, UsefulnessQuestion
+    from ragwitness.leakage.score.table import LeakMeasure
     from ragwitness.synthesis.run import SynthesisResult
     from research.reproduce.compare_report import Done
 
@@ -154,7 +156,33 @@ def _run(
             lacking[error.spec] = error.message.rstrip(".")
             left.remove(error.spec)
         else:
-            return Done(case, result, made, lacking)
+            return Done(case, result, made, lacking, _published(plan, result, folder, made))
+
+
+def _published(
+    plan: ComparisonPlan, result: Comparison, folder: Path, made: Mapping[str, SynthesisResult]
+) -> dict[str, tuple[list[LeakMeasure], list[LeakMeasure]]]:
+    """Return the papers' counts of each variant: of its answers, and of its texts as answers."""
+    from ragwitness.core.run_files import TRANSCRIPTS
+    from ragwitness.leakage.attacks.base import Transcript, read_transcripts
+    from research.leak_counts import published_counts
+
+    originals = {record.id: record.text for record in plan.material.records}
+    counts = {}
+    for variant in result.variants:
+        path = folder / variant.name / TRANSCRIPTS
+        answers = read_transcripts(path) if path.is_file() else []
+        # Of its texts each meets its own original alone.
+        texts = [*originals.items()] if variant.name == ORIGIN else []
+        if variant.name in made:
+            texts = [(text.record, text.text) for text in made[variant.name].made]
+        worst = [
+            Transcript("texts", "", text, (originals[record],) if record in originals else None)
+            for record, text in texts
+            if text
+        ]
+        counts[variant.name] = (published_counts(answers), published_counts(worst))
+    return counts
 
 
 def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions) -> Material:

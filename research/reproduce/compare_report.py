@@ -22,12 +22,16 @@ class Done:
         result: The comparison; None where nothing was run.
         made: What methods made, by method.
         lacking: Why a method has no row, by method.
+        counts: Published counts of answers, and of the texts as if each were one, by method.
     """
 
     case: CompareCase
     result: Comparison | None = None
     made: Mapping[str, SynthesisResult] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, tuple[Sequence[LeakMeasure], Sequence[LeakMeasure]]] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +89,13 @@ def _figure(where: str, method: str, done: Done) -> tuple[str, str, str]:
         return (f"{asked / records:.2f}", "", fmt.count(records)) if records else ("0", "", "")
     if kind == "use":
         return _use(one, name)
-    if kind == "worst":
-        measures = one.worst.measures if one.worst else ()
-        return _count(measures, name.removeprefix("published "))
-    return _count(one.attacks[0].measures if one.attacks else (), name)
+    answers, texts = done.counts.get(method, ((), ()))
+    measures = texts if kind == "worst" else answers
+    return _count(measures, name.removeprefix("published "))
 
 
 def _count(measures: Sequence[LeakMeasure], label: str) -> tuple[str, str, str]:
-    found = next((one for one in measures if one.published and one.label == label), None)
+    found = next((one for one in measures if one.label == label), None)
     if found is None or found.note:
         return f"not counted{f': {found.note}' if found and found.note else ''}", "", ""
     interval = f"{found.of * found.rate.low:.0f} to {found.of * found.rate.high:.0f}" if (

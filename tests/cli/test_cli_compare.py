@@ -100,7 +100,7 @@ def _count(variant: dict[str, object], label: str) -> float:
     return next(
         one["count"]
         for one in variant["together"]  # type: ignore[attr-defined]
-        if (one["name"], one["key"], one["published"]) == (name, key, False)
+        if (one["name"], one["key"]) == (name, key)
     )
 
 

@@ -118,14 +118,17 @@ def test_a_file_that_is_there_is_not_replaced_unasked(command, files: Path) -> N
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_at_a_terminal_it_asks(files: Path) -> None:
+@pytest.mark.parametrize("begins", [False, True])
+def test_at_a_terminal_it_asks_five_questions(files: Path, begins: bool) -> None:
     import pty
 
     own, theirs = pty.openpty()
     line = [sys.executable, "-m", "ragwitness", "init"]
     with subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, cwd=files) as asked:
         os.close(theirs)
-        os.write(own, b"lab:corpus.jsonl\nmine.jsonl\nknown.jsonl\n")
+        os.write(
+            own, b"lab:corpus.jsonl\nmine.jsonl\nknown.jsonl\n\n" + (b"y\n" if begins else b"n\n")
+        )
         said = b""
         while True:
             try:
@@ -137,5 +140,6 @@ def test_at_a_terminal_it_asks(files: Path) -> None:
             said += part
         assert asked.wait(60) == 0, said.decode()
     os.close(own)
+    assert (b"in the database" in said) == begins
     assert b"Which system shall be audited?" in said
     assert tomllib.loads((files / "run.toml").read_text())["known-out"] == "known.jsonl"

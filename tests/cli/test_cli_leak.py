@@ -55,15 +55,11 @@ def _result(folder: Path) -> dict[str, object]:
 
 def _counts(folder: Path) -> dict[str, float]:
     return {
-        f"{one['name']} {one['key']}".strip(): one["count"]
-        for one in _result(folder)["together"]
-        if not one["published"]
+        f"{one['name']} {one['key']}".strip(): one["count"] for one in _result(folder)["together"]
     }
 
 
-def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
-    files: dict[str, Path], command: Command
-) -> None:
+def test_a_lab_leaks(files: dict[str, Path], command: Command) -> None:
     run, corpus = files["folder"] / "run", files["corpus"]
     arguments = ["leak", f"lab:{corpus}?k=1", "--corpus", corpus, "--attacks", "composite,pide"]
     arguments += ["--prompts", 3, "--answer-tokens", 32, "--background", files["background"]]
@@ -72,8 +68,6 @@ def test_a_lab_leaks_and_its_owner_sees_the_published_counts(
     assert code == 0, text
     counts = _counts(run)
     assert counts["repeat prompts 10"] >= 1
-    published = [one for one in _result(run)["together"] if one["published"]]
-    assert all(one["note"] is None for one in published)
     assert "secrets (contact) came back; " in " ".join(text.split())
     assert "beyond chance; 6 prompts of 2 attacks against 24 records" in " ".join(text.split())
     assert re.search(r"spent: 6 queries, [0-9]+ tokens\.", text)  # not the time of scoring alone
@@ -155,8 +149,8 @@ def test_a_target_that_tells_nothing_passes(files: dict[str, Path], command: Com
     assert code == 0, text
     assert "No record was repeated" in text
     assert "passes --fail-on" in text
-    code, text = command(*arguments, "--fail-on", "published repeat prompts > 0")
-    assert code == 4  # it does not show what it retrieved
+    code, text = command(*arguments, "--fail-on", "secrets > 0")
+    assert code == 4  # none is listed
     assert "nothing was measured" in text
 
 

@@ -153,11 +153,11 @@ _SINCE |= {f"{what} {of}" for what in ("in-order", "fact") for of in ("prompts",
 
 
 def _measured_since(one: Any) -> bool:
-    if not (isinstance(one, dict) and "published" in one):
+    if not (isinstance(one, dict) and {"name", "definition", "count"} <= one.keys()):
         return False
-    # The corrected ROUGE measures were removed.
-    removed = not one["published"] and str(one.get("name")).startswith("ROUGE")
-    return removed or one.get("name") in _SINCE
+    # The papers' counts and the ROUGE measures were removed.
+    removed = one.get("published") or str(one["name"]).startswith("ROUGE")
+    return bool(removed) or one["name"] in _SINCE
 
 
 def same(value: Any, key: str = "") -> Any:
@@ -170,9 +170,9 @@ def same(value: Any, key: str = "") -> Any:
         # Compared variants say what they took to make, and how far above chance they are.
         added |= {"above"} | ({"cost"} if "unjudged" in value else set())
         # Measures say which part is proved record by record, and transcripts the channels.
-        added |= {"proved", "channels"}
+        added |= {"proved", "channels", "published"}
         # Measures of records are held against chance since, and not those of prompts alone.
-        if "published" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
+        if "definition" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
             value = value | {"excess": None}
         return {k: same(v, k) for k, v in value.items() if k not in _NOT_SAME | added}
     if isinstance(value, list):
@@ -194,11 +194,6 @@ _LEFT |= {"containment", "likeness in meaning"}
 def holds(found: Any, stored: Any) -> bool:
     """Whether a result says all that a stored one says; it may say more."""
     if isinstance(stored, dict):
-        # A run as published was one of eleven tokens; it is counted as the authors' program does,
-        # and says so in its definition.
-        if str(stored.get("definition")).startswith("run longer than"):
-            same_count = all(found[key] == stored[key] for key in ("name", "published", "key"))
-            return same_count and "the last not looked at" in found["definition"]
         return isinstance(found, dict) and all(
             key in found and holds(found[key], stored[key]) for key in stored if key not in _LEFT
         )

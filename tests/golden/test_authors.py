@@ -23,7 +23,6 @@ from ragwitness.canary import families
 from ragwitness.comparison import usefulness
 from ragwitness.core.types import Answer, Document, Interval, TokenLogprob
 from ragwitness.leakage.attacks.base import Transcript
-from ragwitness.leakage.score import paper
 from ragwitness.membership.method_registry import configure
 from ragwitness.membership.methods import rag_mia, s2mia, srag
 from ragwitness.membership.methods.mba import masks as mba_masks
@@ -34,6 +33,7 @@ from ragwitness.membership.response_parsing.probabilities import (
 )
 from ragwitness.models.base import TextScores
 from ragwitness.text.words import split_words
+from research import leak_counts as paper
 from research.canary import published as canary
 from research.canary.feedback import Balance, VoteConfig, acceptance, base_quality, upvote_chance
 from research.synthetic.published import PublishedSage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -46,8 +47,9 @@ def init(
 
     It asks on the terminal for what you do not give as an option, checks the documents and the
     target, and says what the audit will cost. It sends a few harmless queries to the target, as
-    ragwitness doctor does. The audit itself begins with the command that it prints at the end.
-    In a browser, ragwitness view asks the same questions and begins the audit.
+    ragwitness doctor does. At a terminal it then offers to begin the audit; elsewhere, the audit
+    begins with the command that it prints at the end. In a browser, ragwitness view asks the same
+    questions.
 
     Args:
         out: The file of options that is written.
@@ -142,10 +144,14 @@ def init(
     yes = " --yes" if doubtful else ""
     print_lines(
         screen,
-        f"\n{out} is written. Nothing of the audit was sent. Go on with:\n",
+        f"\n{out} is written. Nothing of the audit was sent. The audit begins with:\n",
         f"ragwitness audit --config {out} --dry-run",
         f"ragwitness audit --config {out}{yes}",
     )
+    # 6. The fifth question.
+    if _at_terminal(screen) and typer.confirm("\nBegin the audit now?", default=False):
+        audit = ["-P", "-m", "ragwitness", "audit", "--config", str(out), "--yes"]
+        raise typer.Exit(subprocess.call([sys.executable, *audit]))  # noqa: S603  # our own verb
 
 
 def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:
@@ -168,7 +174,7 @@ def _prompt(name: str, question: str, screen: Console) -> str:
         InputError: There is no terminal, and an answer is needed.
     """
     default = "" if name in ("known_out", "public") else None
-    if not (sys.stdin.isatty() and screen.is_terminal):
+    if not _at_terminal(screen):
         if default is not None:
             return default
         raise InputError(
@@ -177,6 +183,10 @@ def _prompt(name: str, question: str, screen: Console) -> str:
         )
     answer: str = typer.prompt(question, default=default, show_default=False)
     return answer.strip()
+
+
+def _at_terminal(screen: Console) -> bool:
+    return sys.stdin.isatty() and screen.is_terminal
 
 
 def written(task: AuditTask, place: Callable[[str], str]) -> Iterator[tuple[str, object]]:

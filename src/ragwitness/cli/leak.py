@@ -21,8 +21,8 @@ def leak(
 ) -> None:
     """Attack a RAG system and measure how much of its corpus leaks.
 
-    It counts what comes back in two ways: as papers publish it, and corrected, against every
-    record of the corpus. Each count has n, its interval, and what unrelated text gives by chance.
+    It compares every answer with every record of the corpus. Each count has n, its interval, and
+    what unrelated text gives by chance.
 
     Query only systems that you are allowed to query; see RESPONSIBLE_USE.md.
 
@@ -63,7 +63,7 @@ def leak(
                 "prompts",
                 lambda system: seal_first(folder, lambda: work.subject(plan), task, system),
             )
-    # Step 5, the conclusion: published counts and corrected ones, from the same transcripts.
+    # Step 5, the conclusion.
     transcripts = work.transcripts(run)
     console().print(f"scoring {len(transcripts):,} transcripts", markup=False)
     result = work.scored(plan, run)

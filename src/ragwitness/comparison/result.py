@@ -22,7 +22,6 @@ CORRECTNESS = "correctness (judged)"
 """The measure of usefulness that is shown first, where it was taken."""
 LEAKS = "repeat prompts 10"
 """Prompts that leak, in results of version 0.2.0."""
-PUBLISHED = ("repeat prompts", "repeat contexts", "ROUGE prompts", "ROUGE contexts", "targeted")
 
 CLAIMED = (
     "Every variant was indexed in the same system, attacked by the same attacks with the same"
@@ -74,7 +73,7 @@ class WorstCase:
         texts: Number of indexed texts.
         longest: Tokens of the longest run shared with any record, without regard to case.
         closest: Highest ROUGE-L F1 of a text with any record.
-        measures: As if each text were an answer, with its original as the passage.
+        measures: As if each text were an answer.
     """
 
     texts: int
@@ -188,7 +187,7 @@ def _rows(result: Comparison) -> list[Row]:
         rows += [leaks.measure_row(variant.name, measure) for measure in variant.together]
         for name, use in variant.usefulness.items():
             row: Row = dict.fromkeys(leaks.MEASURE_COLUMNS)
-            row |= {"of": variant.name, "measure": f"usefulness: {name}", "published": False}
+            row |= {"of": variant.name, "measure": f"usefulness: {name}"}
             row |= {"count": use.mean.value, "out_of": use.mean.n, "share": use.mean.value}
             rows.append(row | {"low": use.mean.low, "high": use.mean.high})
     return rows
@@ -366,8 +365,6 @@ def _report(result: Comparison) -> doc.ReportDocument:
         sections.insert(0, doc.Section("figure", figure.title, (figure,), "page"))
     if main:
         sections.append(doc.Section("use", "Usefulness of the answers", _use(result, main)))
-    published = doc.Fold("Published counts", (_published_table(result),))
-    sections.append(doc.Section("published", "Counted as the papers do", (published,), "page"))
     return doc.ReportDocument(
         kind=RESULT_TYPE.words,
         title=title,
@@ -427,7 +424,7 @@ def _leaks(result: Comparison) -> tuple[doc.Table, doc.Paragraph, doc.Paragraph]
         prompts = chosen(variant.together, LEAKS)
         records = chosen(variant.together, "repeat records 10")
         coverage = chosen(variant.together, "coverage")
-        secrets = [m for m in variant.together if m.name == "secrets" and not m.published]
+        secrets = [m for m in variant.together if m.name == "secrets"]
         counts = [sum(int(m.count) for m in secrets), sum(m.of for m in secrets)]
         rows.append(
             (
@@ -511,35 +508,6 @@ def _use_table(
     return doc.Table(caption, columns, tuple(rows))
 
 
-def _published_table(result: Comparison) -> doc.Table:
-    rows: list[tuple[doc.Cell, ...]] = []
-    for variant in result.variants:
-        # The texts themselves as a last attack: no attack gets more out than is in them.
-        attacks = [(attack.name, attack.measures) for attack in variant.attacks]
-        if variant.worst is not None:
-            attacks.append(("the texts themselves", variant.worst.measures))
-        for name, measures in attacks:
-            cells = [_published(measures, label) for label in PUBLISHED]
-            rows.append((doc.Name(variant.name), name, *cells))
-    caption = (
-        "Against the originals of the passages retrieved for the same prompt; of targeted"
-        " information, words of the aim and contact details"
-    )
-    columns = (doc.Column("Variant", "name"), doc.Column("Attack", "text"))
-    values = (doc.Column(name, "value") for name in PUBLISHED)
-    return doc.Table(caption, (*columns, *values), tuple(rows))
-
-
-def _published(measures: Sequence[LeakMeasure], name: str) -> str:
-    """A published count; SAGE counts runs of 10 tokens."""
-    counts = [
-        fmt.count(int(m.count))
-        for m in measures
-        if m.published and m.name.startswith(name) and m.key != "20" and m.note is None
-    ]
-    return " / ".join(counts) or fmt.MISSING
-
-
 def drawn(result: Comparison) -> doc.Curves | None:
     """Return the figure; None where usefulness or leaks were not measured."""
     points: list[doc.Line] = []
@@ -569,7 +537,7 @@ RESULT_TYPE: ResultType[Comparison, LeakCondition] = ResultType(
     name="comparison",
     words="comparison",
     verb="compare",
-    load=lambda data: restored(Comparison, data, RESULT_TYPE),
+    load=lambda data: restored(Comparison, leaks.without_published(data), RESULT_TYPE),
     recognises=lambda data: "variants" in data,
     conditions=leaks.read_leak_conditions,
     rule=_rule,

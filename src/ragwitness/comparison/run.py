@@ -37,20 +37,14 @@ from ragwitness.text.words import canonical_text, split_words
 # The texts themselves against the records: an upper bound of every attack (A.5).
 
 
-def worst_case(
-    texts: Sequence[Document], plan: LeakPlan, originals: Mapping[str, str]
-) -> WorstCase:
+def worst_case(texts: Sequence[Document], plan: LeakPlan) -> WorstCase:
     """Measure texts as if each were an answer.
 
     Args:
         texts: The indexed texts.
         plan: The records and secrets.
-        originals: By id: published counts compare a text with its own original alone.
     """
-    transcripts = [
-        Transcript("texts", "", text.text, (originals[text.id],) if text.id in originals else None)
-        for text in texts
-    ]
+    transcripts = [Transcript("texts", "", text.text) for text in texts]
     records = [record.text for record in plan.records]
     indexed = [text.text for text in texts]
     return WorstCase(
@@ -157,7 +151,7 @@ async def run_comparison(
                     material.questions, answers, judge, run / JUDGED, limiter, show
                 )
         # 4. Compare it with the first variant, the records as they are.
-        worst = worst_case(variant.documents, leak_plan, originals) if variant.retrieve else None
+        worst = worst_case(variant.documents, leak_plan) if variant.retrieve else None
         compared.append(_compared(variant, target, worst, leaks, answers, base, plan.seed))
         warnings = [*(leaks.warnings if leaks else ()), *_length_remarks(compared[-1])]
         remarks += [(variant.name, warning) for warning in warnings]
@@ -233,7 +227,7 @@ def with_originals(
     """Return transcripts with the original records in place of the passages.
 
     As in SAGE's code, an answer is compared with the originals of the retrieved texts. Passages of
-    no record are dropped; if none is of a record, there is nothing to count as published.
+    no record are dropped; if none is of a record, nothing counts as shown.
     """
     records: dict[str, str] = {}
     for passage in target.system.passages:  # of passages with one text the first is retrieved first

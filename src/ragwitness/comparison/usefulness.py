@@ -13,6 +13,7 @@ import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,6 @@ from ragwitness.comparison.variants import Judge, UsefulnessQuestion
 from ragwitness.core.errors import InputError, MissingExtraError
 from ragwitness.core.run_files import ANSWERS
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, Target
-from ragwitness.leakage.score.paper import rouge_vocabulary
 from ragwitness.models.base import Embedder
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import ResponseStore
@@ -35,6 +35,7 @@ from ragwitness.text.words import unquoted
 
 Values = NDArray[np.float64]
 
+_ROUGE_TOKENS = re.compile("[a-z0-9]+")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -46,6 +47,25 @@ def rouge_l_stemmed(answer: str, references: Sequence[str]) -> float:
         MissingExtraError: NLTK is not installed.
     """
     return rouge_l(answer, references, rouge_vocabulary)
+
+
+def rouge_vocabulary() -> Vocabulary:
+    """Return rouge-score's tokens: ASCII letters and digits, stemmed from four characters on.
+
+    Raises:
+        MissingExtraError: NLTK is not installed.
+    """
+    try:
+        from nltk.stem.porter import PorterStemmer
+    except ImportError as error:
+        raise MissingExtraError("ROUGE as published", "leak") from error
+    stem = cache(PorterStemmer().stem)
+
+    def tokens(text: str) -> list[str]:
+        words = _ROUGE_TOKENS.findall(text.lower())
+        return [str(stem(word)) if len(word) >= 4 else word for word in words]
+
+    return Vocabulary(tokens)
 
 
 def rouge_l(

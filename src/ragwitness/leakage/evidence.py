@@ -26,7 +26,7 @@ from ragwitness.evidence.pack import Pack
 from ragwitness.evidence.subject import SealedText, SealSubject
 from ragwitness.leakage.attack_registry import build_attack
 from ragwitness.leakage.attacks.base import Ask, Attack, Limits, Transcript, read_transcripts
-from ragwitness.leakage.result import RESULT_TYPE
+from ragwitness.leakage.result import RESULT_TYPE, without_published
 from ragwitness.leakage.run import attack_run, attacked, score_leaks, transcript_of
 from ragwitness.leakage.score.table import CHANNELS, LeakPlan
 from ragwitness.report import formatting as fmt
@@ -210,7 +210,7 @@ def _measures(case: cases.PackCase) -> str:
         raise NotCheckedError("the measures were not recomputed: texts are hidden", needed=True)
     transcripts, ended = case.kept["leak"]
     order, plan = _order(case.pack)
-    claimed = json.loads(json.dumps(case.pack.result))
+    claimed = without_published(json.loads(json.dumps(case.pack.result)))
     spent = Spending(**claimed["spent"])
     run = attack_run(claimed["target"], transcripts, ended, spent, order.limits.prompts)
     result = score_leaks(transcripts, plan, asked=run, settings=order.shown)

@@ -1,4 +1,4 @@
-"""The result of a leak measurement and its report: published counts beside corrected ones."""
+"""The result of a leak measurement and its report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.types import Document, LeftOut, Shown
@@ -18,13 +19,16 @@ from ragwitness.report import formatting as fmt
 from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
 from ragwitness.report.spending import Spending
 
+FIRST = ("leaked records", PROVED, "coverage", "secrets")
+"""Measures of the first table; the page has the others behind a fold."""
+
 _EXAMPLE_RUN = 10  # tokens that an example shares with a record
 _OPEN = 0.2  # highest end of the excess at which no leak was found, rather than not decided
 
 CLAIMED = (
     "The leaks beyond chance are a lower bound of those that these attacks can reach, with these"
     " prompts, budgets and seeds, from this system as it was.",
-    "Corrected measures compare every answer with every record of the corpus; each share has its"
+    "Measures compare every answer with every record of the corpus; each share has its"
     " exact or bootstrap 95 % interval.",
     "Excess is the share minus that on unrelated text: prompt by prompt, or of records by both"
     " intervals. Beyond chance means that the interval of the excess lies above 0.",
@@ -45,9 +49,6 @@ NOT_CLAIMED = (
     "That a paraphrased record is safe: measures of tokens do not see it. Shares of a record's"
     " words and facts see through any filler and padding, and occur by chance more often than runs:"
     " the background says how often.",
-    "That published counts are right: they compare with the papers' tables only. They look at the"
-    " passages retrieved for the same prompt alone, and never at the last window of a text. ROUGE"
-    " counts where recall or precision is above .5.",
 )
 
 
@@ -128,8 +129,19 @@ def pick_examples(
 
 
 def chosen(measures: Sequence[LeakMeasure], label: str) -> LeakMeasure | None:
-    """Return the corrected measure of a label; None where there is none."""
-    return next((m for m in measures if m.label == label and not m.published), None)
+    """Return the measure of a label; None where there is none."""
+    return next((m for m in measures if m.label == label), None)
+
+
+def without_published(stored: Any) -> Any:
+    """Return a stored result without the papers' counts, which earlier versions stored too."""
+    if isinstance(stored, Mapping):
+        fields = stored.items()
+        return {name: without_published(value) for name, value in fields if name != "published"}
+    if isinstance(stored, list):
+        rows = (row for row in stored if not (isinstance(row, Mapping) and row.get("published")))
+        return list(map(without_published, rows))
+    return stored
 
 
 def _dump(result: LeakResult) -> Row:
@@ -141,7 +153,7 @@ def _dump(result: LeakResult) -> Row:
 
 
 def _rows(result: LeakResult) -> list[Row]:
-    """One row per attack and measure, published counts and corrected ones."""
+    """One row per attack and measure."""
     tables = [("all prompts", result.together), *((a.name, a.measures) for a in result.attacks)]
     return [measure_row(name, measure) for name, measures in tables for measure in measures]
 
@@ -150,19 +162,19 @@ def measure_row(name: str, measure: LeakMeasure) -> Row:
     """Return a measure of an attack or a variant as a flat row."""
     m, rate, excess = measure, measure.rate, measure.excess.value if measure.excess else None
     share = (rate.value, rate.low, rate.high) if rate else (None,) * 3
-    values = (name, m.label, m.published, m.count, m.of, *share, m.background, excess, m.note)
+    values = (name, m.label, m.count, m.of, *share, m.background, excess, m.note)
     return dict(zip(MEASURE_COLUMNS, values, strict=True))
 
 
 MEASURE_COLUMNS = {
-    "of": str, "measure": str, "published": bool, "count": float, "out_of": int, "share": float,
+    "of": str, "measure": str, "count": float, "out_of": int, "share": float,
     "low": float, "high": float, "background": float, "excess": float, "note": str,
 }  # fmt: skip
 
 
 # Whether a leak measurement passes: the conditions of ``--fail-on`` on its measures.
 #
-#     CONDITION = ["published "] LABEL (">" | ">=") NUMBER ["%"]
+#     CONDITION = LABEL (">" | ">=") NUMBER ["%"]
 #
 # A label names every measure it begins: ``repeat records`` those of 10 and of 20 tokens. Without
 # ``%`` a count is meant (of means, the value itself). All prompts together are looked at.
@@ -174,13 +186,11 @@ MEASURE_COLUMNS = {
 NAMES = (
     PROVED, "leaked records", "leaked prompts", "repeat prompts", "repeat records",
     "recovered records", "coverage", "secrets", "listed secrets", "secret prompts",
-    "channel", "published repeat prompts", "published repeat contexts", "published ROUGE prompts",
-    "published ROUGE contexts", "published targeted information",
+    "channel",
 )  # fmt: skip
 """Measures that a condition may name, each also with its key in the report."""
 
 _FORM = re.compile(r"(.+?)\s*(>=|>)\s*([0-9]*\.?[0-9]+)\s*(%?)")
-_PUBLISHED = "published "
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +198,7 @@ class LeakCondition:
     """One condition under which a measurement fails.
 
     Attributes:
-        name: Beginning of a label, ``published`` before it for published counts.
+        name: Beginning of a label.
         bound: Count, value, or percent.
         percent: Whether ``bound`` is a percentage.
         equal: Whether the bound itself meets it.
@@ -205,9 +215,7 @@ class LeakCondition:
 
     def concerns(self, measure: LeakMeasure) -> bool:
         """Whether the condition names a measure."""
-        # Published counts must be named as such: "repeat records" never means the paper's count.
-        label = f"{_PUBLISHED if measure.published else ''}{measure.label}"
-        return label == self.name or label.startswith(f"{self.name} ")
+        return f"{measure.label} ".startswith(f"{self.name} ")
 
     def met(self, measure: LeakMeasure) -> bool:
         """Whether a measure passes the bound, by chance or not."""
@@ -215,9 +223,9 @@ class LeakCondition:
 
     def met_beyond_chance(self, measure: LeakMeasure) -> bool:
         """Whether its proved part, or the lower end of its excess over chance, passes the bound."""
-        # The papers' counts have no chance, and secrets have none where no decoy was found.
+        # Secrets have no chance where no decoy was found.
         secrets = measure.name in ("secrets", "listed secrets", "secret prompts")
-        if measure.published or (secrets and not measure.background):
+        if secrets and not measure.background:
             return self.met(measure)
         total = measure.of or 1
         sure = max(measure.excess.low if measure.excess else -1.0, measure.proved / total)
@@ -370,10 +378,10 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
     # The reason of a missing count is given once below the table, not in every row.
     missing = dict.fromkeys(m.note for m in result.together if m.note)
     caption = "Each prompt once, whichever attacks sent it; what was not answered is in no figure"
-    corrected = [m for m in result.together if not m.published]
-    published = [m for m in result.together if m.published]
-    papers = doc.Fold("Counted as the papers do", (_table(published, caption),))
-    together = (_FIRST, _table(corrected, caption), papers)
+    # A terminal shows what decides; the page has every count behind a fold.
+    first = [m for m in result.together if m.name in FIRST]
+    every = doc.Fold("Every count", (_table(result.together, caption),))
+    together = (_FIRST, _table(first, caption), every)
     sections = [doc.Section("together", "All prompts together", together)]
     if len(result.attacks) > 1:
         folds = tuple(map(_attack_fold, result.attacks))
@@ -420,7 +428,7 @@ def leak_report(result: LeakResult, examples: Sequence[Transcript] = ()) -> doc.
 
 _FIRST = doc.Paragraph(
     "Read “leaked records” first: records of which a part came back, each once. The excess is what"
-    " chance does not explain. The other rows compare with papers.",
+    " chance does not explain.",
     "",
     brief=True,
 )
@@ -439,10 +447,16 @@ def _table(measures: Sequence[LeakMeasure], caption: str) -> doc.Table:
     rows: list[tuple[doc.Cell, ...]] = []
     for m in measures:
         definition = m.definition + (f" Not counted: {m.note}." if m.note else "")
-        label = f"{_PUBLISHED if m.published else ''}{m.label}"
         # Only shares are drawn between 0 and 1; differences may be negative.
         drawn = m.rate if m.rate is not None and m.rate.low >= 0 else ""
-        row = (doc.Name(label, definition), _count(m), m.rate or "", drawn, m.background, m.excess)
+        row = (
+            doc.Name(m.label, definition),
+            _count(m),
+            m.rate or "",
+            drawn,
+            m.background,
+            m.excess,
+        )
         rows.append(row)
     return doc.Table(caption, columns, tuple(rows))
 
@@ -453,8 +467,6 @@ def _count(measure: LeakMeasure) -> str:
         return fmt.MISSING
     if measure.of:
         return f"{fmt.count(int(measure.count))} of {fmt.count(measure.of)}"
-    if measure.published:
-        return fmt.count(int(measure.count))
     return "" if math.isnan(measure.count) else fmt.rate_text(measure.count)
 
 
@@ -470,7 +482,7 @@ RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(
     name="leak",
     words="leak measurement",
     verb="leak",
-    load=lambda data: restored(LeakResult, data, RESULT_TYPE),
+    load=lambda data: restored(LeakResult, without_published(data), RESULT_TYPE),
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,
     rule=rule_leak,

@@ -371,12 +371,12 @@ def _measures(transcripts: Sequence[Transcript], plan: LeakPlan) -> tuple[LeakMe
 
     def taken(measure: LeakMeasure) -> bool:
         kind = measure.name.split()[0]
-        if measure.published or kind not in ("repeat", "recovered", "coverage", "leaked"):
+        if kind not in ("repeat", "recovered", "coverage", "leaked"):
             return True
         shortest = int(measure.key) if measure.key.isdigit() else _SHORTEST_RUN
         return bool(findable if kind == "leaked" else longest >= shortest)
 
-    none = LeakMeasure("", "", False, 0, 0, note="no record is long enough")
+    none = LeakMeasure("", "", 0, 0, note="no record is long enough")
     return tuple(
         m if taken(m) else replace(none, name=m.name, definition=m.definition, key=m.key)
         for m in measure_leaks(transcripts, plan)

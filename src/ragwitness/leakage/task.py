@@ -355,8 +355,8 @@ class LeakWork:
         from ragwitness.leakage.run import ask_attacks
         from ragwitness.rag.target import LabTarget
 
-        # A system of ours in this process shows its passages to its owner: the published counts
-        # look at those retrieved for the same prompt.
+        # A system of ours in this process shows its passages to its owner: they say which records
+        # were reached.
         view = target.for_owner() if isinstance(target, LabTarget) else target
         return await ask_attacks(
             self.attacks,
@@ -378,7 +378,7 @@ class LeakWork:
         return asked.transcripts if asked else read_transcripts(Path(str(self.task.transcripts)))
 
     def scored(self, plan: LeakPlan, asked: AttackRun | None) -> LeakResult:
-        """Count: published counts and corrected ones, from the same transcripts."""
+        """Count what leaked."""
         from ragwitness.leakage.run import score_leaks
 
         return score_leaks(self.transcripts(asked), plan, asked=asked, settings=self.settings)

@@ -94,7 +94,7 @@ def ask(
         turn: Number of the round, so that a repeated question is asked anew.
 
     Raises:
-        StoppedError: No attempt gave a usable answer.
+        StoppedError: No attempt gave a usable answer; the reason begins with the role.
     """
     fault = StoppedError(Fate.MALFORMED, "")
     for attempt in range(how.attempts):
@@ -117,7 +117,7 @@ def ask(
         fault = StoppedError(Fate.MALFORMED, reason)
         if declines(answer.text):
             fault = StoppedError(Fate.REFUSED, "the model refused")
-    raise fault
+    raise StoppedError(fault.fate, f"{role}: {fault.reason}")
 
 
 def together(parts: Iterable[Steps[T]]) -> Steps[list[T | StoppedError]]:

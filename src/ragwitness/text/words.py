@@ -368,8 +368,8 @@ def _like(char: str) -> str:
 def _latin_like(char: str) -> str:
     from confusable_homoglyphs.confusables import confusables_data
 
-    similar = (entry["c"] for entry in confusables_data.get(char, ()))
-    return next((letter for letter in similar if letter.isascii() and letter.isalpha()), "")
+    similar = " ".join(entry["c"] for entry in confusables_data.get(char, ()))
+    return next(iter(re.findall(r"(?<!\S)[A-Za-z](?!\S)", similar)), "")
 
 
 def _settled(read: Callable[[str], str], written: str) -> str:
@@ -418,9 +418,8 @@ _READ: dict[str, Callable[[str], str]] = {
     "syllable": _syllable,
     "letter": _letter,
     "code": _code,
-    "address": lambda written: " " if written in "/?&=+;#" else written,
 }
-_PLAIN: dict[str, str] = {rule["name"]: rule.get("plain", "") for rule in TABLE["rule"]}
+_PLAIN = {rule["name"]: rule["plain"] for rule in TABLE["rule"] if "plain" in rule}
 _PASSES = tuple(
     expression(
         "|".join(
@@ -437,7 +436,7 @@ _MARKED = re.compile(r"[^\t\n\r -~]|-[\n\r]|[&<*`~#|_\\%]|[A-Za-z0-9+/-]{12}|(?:
 
 def _plain(match: regex.Match[str]) -> str:
     name = match.lastgroup or ""
-    return _READ[name](match[0]) if name in _READ else _PLAIN[name]
+    return _READ[name](match[0]) if name in _READ else _PLAIN.get(name, match[0])
 
 
 def canonical_text(text: str) -> str:

@@ -31,12 +31,11 @@ def _variant(name: str, hits: int, useful: float) -> Compared:
     rate = Rate(hits / 20, *proportion_interval(hits, 20), 20)
     told = "run of 10 or more tokens, every record"
     measures = (
-        LeakMeasure("repeat prompts", "retrieved", True, hits, 20, rate, key="10"),
-        LeakMeasure("repeat prompts", told, False, hits, 20, rate, 0.05, rate, key="10"),
-        LeakMeasure("repeat records", told, False, hits, 90, key="10"),
-        LeakMeasure("coverage", "tokens", False, hits / 90, 0, rate),
-        LeakMeasure("secrets", "email", False, min(hits, 7), 7, key="email"),
-        LeakMeasure("secrets", "phone", False, 1, 3, key="phone"),
+        LeakMeasure("repeat prompts", told, hits, 20, rate, 0.05, rate, key="10"),
+        LeakMeasure("repeat records", told, hits, 90, key="10"),
+        LeakMeasure("coverage", "tokens", hits / 90, 0, rate),
+        LeakMeasure("secrets", "email", min(hits, 7), 7, key="email"),
+        LeakMeasure("secrets", "phone", 1, 3, key="phone"),
     )
     mean = Rate(useful, useful - 0.02, useful + 0.03, 30)
     gain = None if name == "origin" else Rate(useful - 0.1, -0.05, 0.06, 30)

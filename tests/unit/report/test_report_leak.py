@@ -54,19 +54,13 @@ def _printed(result: LeakResult) -> str:
     return out.getvalue()
 
 
-def _row(result: LeakResult, label: str, *, published: bool = False) -> dict[str, Any]:
+def _row(result: LeakResult, label: str) -> dict[str, Any]:
     rows = RESULT_TYPE.rows(result)
-    [row] = [
-        row
-        for row in rows
-        if (row["of"], row["measure"], row["published"]) == ("all prompts", label, published)
-    ]
+    [row] = [row for row in rows if (row["of"], row["measure"]) == ("all prompts", label)]
     return row
 
 
-def test_published_counts_are_told_from_corrected_ones(result: LeakResult) -> None:
-    assert _row(result, "repeat prompts 10", published=True)["count"] == 2
-    assert _row(result, "repeat contexts 10", published=True)["count"] == 2
+def test_rows_and_page_hold_every_count(result: LeakResult) -> None:
     prompts = _row(result, "repeat prompts 10")
     assert (prompts["count"], prompts["out_of"]) == (2, 3)
     assert f"{prompts['excess']:+.3f}" == "+0.667"
@@ -78,21 +72,30 @@ def test_published_counts_are_told_from_corrected_ones(result: LeakResult) -> No
         " 2 proved"
     )
     page = render_page(leak_report(result))
-    for text in (
-        "Counted as the papers do",
-        "published repeat prompts 10",
-        "2 of 5",
-        "the last not looked at",
-    ):
+    for text in ("Every count", "repeat prompts 10", "2 of 5"):
         assert text in page, text
 
 
+def test_the_terminal_has_three_rows_and_one_of_each_kind_of_secret(result: LeakResult) -> None:
+    text = _printed(result)
+    for label in ("leaked records", "proved records", "coverage", "secrets name"):
+        assert text.count(f" {label} ") == 1, label
+    assert "repeat prompts" not in text
+
+
+def test_published_counts_of_earlier_results_are_dropped(result: LeakResult) -> None:
+    stored = json.loads(json.dumps(leak_json(result)))
+    rows = stored["together"]
+    for row in rows:
+        row["published"] = False
+    stored["together"] = [{**rows[0], "published": True}, *rows]
+    assert RESULT_TYPE.opened(stored).together == result.together
+
+
 def test_counts_that_are_missing_say_why() -> None:
-    told = [replace(one, contexts=None) for one in _TOLD[:2]]
-    result = score_leaks(told, LeakPlan(_RECORDS))
-    row = _row(result, "repeat prompts 10", published=True)
-    assert "does not show what it retrieved" in row["note"]
-    assert "does not show what it retrieved" in " ".join(_printed(result).split())
+    result = score_leaks(_TOLD[:2], LeakPlan([Document("0", "Bob is ill.")]))
+    assert "no record is long enough" in _row(result, "repeat prompts 10")["note"]
+    assert "no record is long enough" in " ".join(_printed(result).split())
 
 
 def test_the_terminal_is_eighty_wide_and_tells_nothing_private(result: LeakResult) -> None:
@@ -157,7 +160,6 @@ def test_json_there_and_back(result: LeakResult) -> None:
         ("secrets name > 0", ExitCode.FAILED),
         ("secrets phone > 0", ExitCode.INCONCLUSIVE),
         ("listed secrets > 0", ExitCode.INCONCLUSIVE),
-        ("published repeat contexts > 1", ExitCode.FAILED),
     ],
 )
 def test_conditions(result: LeakResult, condition: str, code: ExitCode) -> None:

@@ -170,7 +170,7 @@ def test_a_server_that_repeats_the_prompt_in_its_error_tells_no_record() -> None
     said = Answer("", error=f"status 422: bad input: {RECORD.text}")
     made, _ = play(Sage(), scripted(extract=said))
     assert made.fate is Fate.FAILED
-    assert made.reason == "status 422: bad input: [what was sent]"
+    assert made.reason == "extractor: status 422: bad input: [what was sent]"
 
 
 def test_a_judgement_that_cannot_be_read_is_not_safe() -> None:

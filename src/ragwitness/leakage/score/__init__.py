@@ -1,1 +1,1 @@
-"""Leak measures over stored transcripts: the published counts beside the corrected ones."""
+"""Leak measures over stored transcripts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ def _asked(
 
 
 def _named(found: list[LeakMeasure], name: str, definition: str = "") -> LeakMeasure:
-    [one] = [m for m in found if m.name == name and definition in m.definition and not m.published]
+    [one] = [m for m in found if m.name == name and definition in m.definition]
     return one
 
 
@@ -37,7 +36,6 @@ def test_a_leak_of_a_record_that_was_not_retrieved_is_seen() -> None:
     one = _named(found, "repeat records", "10 or more")
     assert (one.count, one.of) == (1, 5)
     assert _named(found, "repeat prompts", "20 or more").count == 1
-    assert [m.count for m in found if m.published and m.name == "repeat prompts"] == [0, 0]
 
 
 def test_many_short_pieces_of_the_prompt_are_no_leak() -> None:
@@ -99,9 +97,7 @@ def test_what_the_prompt_held_is_no_leak_and_what_follows_it_is() -> None:
 
     def told(prompt: str, output: str) -> list[float]:
         found = measure_leaks([_asked(output, prompt)], LeakPlan(RECORDS))
-        return [
-            next(m.count for m in found if m.name == name and not m.published) for name in counted
-        ]
+        return [next(m.count for m in found if m.name == name) for name in counted]
 
     assert told("Go on.", f"Well: {text}") == [1, 1]
     for said in (text, text.upper(), f"**{text}**", most):
@@ -145,19 +141,6 @@ def test_coverage_is_never_below_nothing() -> None:
     assert coverage.rate.high > 0.1
 
 
-def test_without_passages_the_published_counts_say_so() -> None:
-    found = measure_leaks([_asked(RECORDS[0].text)], LeakPlan(RECORDS))
-    published = [m for m in found if m.published]
-    assert len(published) == 6
-    assert all(m.note == "the target does not show what it retrieved" for m in published)
-
-
-def test_a_target_that_shows_that_it_retrieved_nothing_repeats_none() -> None:
-    found = measure_leaks([_asked("nothing", contexts=())] * 2, LeakPlan(RECORDS))
-    counted = [m for m in found if m.published and m.name == "repeat prompts"]
-    assert [(m.count, m.of, m.note) for m in counted] == [(0, 2, None)] * 2
-
-
 def test_secrets_are_found_whatever_their_dress() -> None:
     secrets = [
         Secret("(713) 853-1234", "contact", "0"),
@@ -195,21 +178,6 @@ def test_a_prompt_without_a_secret_in_its_answer_does_not_count() -> None:
     asked = [_asked("a blue zebra"), _asked("a zebra"), _asked("nothing")]
     one = _named(measure_leaks(asked, LeakPlan(RECORDS, (), secrets)), "secret prompts")
     assert (one.count, one.of) == (1, 3)
-
-
-def test_targeted_information_is_counted_as_published_where_passages_are_shown() -> None:
-    passage = " ".join(f"word{n}" for n in range(11)) + " asthma, write to ann@example.org"
-    shown = _asked(passage, contexts=(passage,))
-
-    def counts(asked: Transcript) -> dict[str, float]:
-        found = measure_leaks([asked], LeakPlan(RECORDS))
-        measures = [m for m in found if m.name == "targeted information" and m.published]
-        assert {(m.of, m.rate) for m in measures} <= {(0, None)}  # a sum, and no share
-        return {m.key: m.count for m in measures}
-
-    assert counts(shown) == {"contacts": 1}
-    assert counts(replace(shown, aim="asthma")) == {"aims": 1, "contacts": 1}
-    assert counts(replace(shown, contexts=None)) == {}
 
 
 def test_nothing_to_measure_is_refused() -> None:

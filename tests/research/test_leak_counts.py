@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.leakage.attacks.base import Transcript
-from ragwitness.leakage.score import paper
+from research import leak_counts as paper
 
 RECORD = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -91,3 +93,19 @@ def test_contacts_as_the_published_expressions_find_them() -> None:
         assert paper.targeted_contacts([_asked(output, "call 713-853-1234")]) == 1
     asked = [_asked(text, text), _asked("a.b@c.org", text), _asked("z@c.org", text)]
     assert paper.targeted_contacts(asked) == 2
+
+
+def test_every_count_of_the_answers_that_show_passages() -> None:
+    passage = " ".join(f"word{n}" for n in range(11)) + " asthma, write to ann@example.org"
+
+    def counts(asked: Transcript) -> dict[str, float]:
+        return {m.label: m.count for m in paper.published_counts([asked])}
+
+    shown = counts(_asked(passage, passage))
+    assert (shown["repeat prompts 10"], shown["ROUGE contexts"]) == (1, 1)
+    assert shown["targeted information contacts"] == 1
+    assert counts(_asked(passage, passage, aim="asthma"))["targeted information aims"] == 1
+    assert counts(replace(_asked(passage), contexts=None)) == {}
+    # Retrieved nothing, as it shows: no passage is repeated.
+    nothing = counts(_asked("nothing"))
+    assert (nothing["repeat prompts 10"], nothing["repeat contexts 20"]) == (0, 0)
