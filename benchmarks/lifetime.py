@@ -155,9 +155,7 @@ def _report(
     for name, mine in keys.items():
         paid = [one for one in found if one.status == 200 and one.key in set(mine)]
         told = budget_of(store, name)
-        print(
-            f"  {name}: {len(paid)} answers; by the service epsilon {told.life_epsilon:.4f}"
-        )
+        print(f"  {name}: {len(paid)} answers; by the service epsilon {told.life_epsilon:.4f}")
     worst = max(_epsilon(policy, found, mine) for mine in keys.values())
     print(f"  by what clients hold of one tenant: epsilon {worst:.4f};", end=" ")
     print(f"promised {claim.lifetime_epsilon}, in a window {claim.joint_epsilon}")
