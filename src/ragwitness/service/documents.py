@@ -34,6 +34,7 @@ _PASSAGE, _OVERLAP = 200, 20  # words of a part of a document, and those that tw
 _BATCH = 256  # rows of a statement
 _READ_TOGETHER = 4096  # documents
 _LOTS = random.SystemRandom()
+_SAME = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
 
 
 def add_documents(
@@ -81,9 +82,9 @@ def add_documents(
         if policy.placement is not None:
             place_documents(connection, row.id, policy.placement, new)
             for some in _batches([document.id for document in new]):
-                given = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
+                rows_of = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
                 again = {"version": contents.c.version + 1}
-                connection.execute(update(contents).where(given).values(**again))
+                connection.execute(update(contents).where(rows_of).values(**again))
         for some in _batches(range(len(pieces))):
             rows = [
                 {"tenant": row.id, "slot": slots[at], "vector": vectors[at], **pieces[at]}
@@ -229,9 +230,8 @@ def _publish(connection: Connection, row: Any) -> None:
 
 def changed_since_draw(store: Store, tenant: str) -> int:
     """Return how many placed documents have been replaced: they are found by their first text."""
-    here = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
     changed = select(func.count(documents.c.name.distinct())).select_from(documents)
-    changed = changed.join(contents, here).where(contents.c.version > 1)
+    changed = changed.join(contents, _SAME).where(contents.c.version > 1)
     with store.reading() as connection:
         row = find_tenant(connection, tenant)
         return int(connection.execute(changed.where(documents.c.tenant == row.id)).scalar_one())
@@ -360,8 +360,7 @@ def placed_slots(store: Store, tenant: int) -> tuple[int, PlacedSlots]:
     Raises:
         StoreGoneError: The database failed.
     """
-    here = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
-    query = select(documents.c.slot, contents.c.code).join(contents, here)
+    query = select(documents.c.slot, contents.c.code).join(contents, _SAME)
     with store.reading(frozen=True) as connection:
         edition: int = connection.execute(
             select(tenants.c.edition).where(tenants.c.id == tenant)

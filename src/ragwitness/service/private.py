@@ -121,14 +121,14 @@ class PrivateRetriever:
 
     def run(self, query: str = "", **more: Any) -> dict[str, list[Any]]:
         """Return documents of Haystack."""
-        asked = {"query": query} if query else {}
-        reply = self._retriever.run(**asked, **more)["documents"]
+        arguments = {"query": query} if query else {}
+        reply = self._retriever.run(**arguments, **more)["documents"]
         return {"documents": self._choose(query, reply)}
 
     async def run_async(self, query: str = "", **more: Any) -> dict[str, list[Any]]:
         """Return documents of Haystack."""
-        asked = {"query": query} if query else {}
-        reply = await self._retriever.run_async(**asked, **more)
+        arguments = {"query": query} if query else {}
+        reply = await self._retriever.run_async(**arguments, **more)
         return {"documents": await self._later(query, reply["documents"])}
 
     def refresh(self) -> None:
