@@ -33,14 +33,20 @@ def public(tmp_path):
 
 
 def test_verify_passes_the_golden_bundle(command):
-    code, text = command(
+    line = (
         "verify", BUNDLE, "--trust", TRUST, "--receipt", GOLDEN / "receipt-v3.json",
         "--checkpoint", GOLDEN / "close-v3.checkpoint",
     )  # fmt: skip
+    code, text = command(*line)
     assert code == 0, text
     assert "PASS  window 2026-W47" in text
-    for word in ("paper (5.2)", "exact", "odometer", "Mode B: 3 of 9"):
-        assert word in text
+    # A short terminal names the checks that were not made; --verbose shows all, and the scope.
+    assert "not checked" in text
+    assert "norms  " not in text
+    code, every = command("--verbose", *line)
+    for word in ("paper (5.2)", "exact", "odometer", "Mode B: 3 of 9", "norms  ", "Covers:"):
+        assert word in every
+    assert len(every.splitlines()) > 2 * len(text.splitlines())
 
 
 def test_verify_in_json_prints_json_alone(command):
@@ -72,7 +78,7 @@ def test_verify_takes_a_folder_of_receipts(command, tmp_path):
     folder = tmp_path / "receipts"
     folder.mkdir()
     shutil.copy(GOLDEN / "receipt-v3.json", folder / "a.json")
-    code, text = command("verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
+    code, text = command("-v", "verify", BUNDLE, "--trust", TRUST, "--receipt", folder)
     assert code == 0
     assert "1 receipts are in the log" in text
     (folder / "b.json").write_bytes(b"{}")

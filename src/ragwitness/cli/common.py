@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -52,10 +53,7 @@ def say_error(line: str) -> None:
 
 def is_verbose() -> bool:
     """Whether ``--verbose`` was given before the verb."""
-    import click
-
-    context = click.get_current_context(silent=True)
-    return bool(context and context.find_root().params.get("verbose"))
+    return 0 < logging.getLogger("ragwitness").level < logging.WARNING
 
 
 def leave(result: object, json_out: Path | None = None) -> None:

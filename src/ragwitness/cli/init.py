@@ -150,8 +150,8 @@ def init(
     )
     # 6. The fifth question.
     if _at_terminal(screen) and typer.confirm("\nBegin the audit now?", default=False):
-        audit = ["-P", "-m", "ragwitness", "audit", "--config", str(out), "--yes"]
-        raise typer.Exit(subprocess.call([sys.executable, *audit]))  # noqa: S603  # our own verb
+        audit = [sys.executable, "-P", "-m", "ragwitness", "audit", "--config", str(out), "--yes"]
+        raise typer.Exit(subprocess.call(audit))  # noqa: S603  # our own verb
 
 
 def _pilot_rows(tried: Sequence[Pilot]) -> list[dict[str, object]]:

@@ -23,7 +23,7 @@ def verify(task: VerifyTask, as_json: AsJson = False) -> None:
     """
     import json
 
-    from ragwitness.cli.common import console, one_thread_per_answer, progress_bars
+    from ragwitness.cli.common import console, is_verbose, one_thread_per_answer, progress_bars
     from ragwitness.evidence.result import RESULT_TYPE
     from ragwitness.report.terminal import terminal
 
@@ -36,7 +36,9 @@ def verify(task: VerifyTask, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps(RESULT_TYPE.stored(verdict), indent=1, allow_nan=False))
     else:
-        screen.print(terminal(RESULT_TYPE.report(verdict), width=screen.width))
+        screen.print(
+            terminal(RESULT_TYPE.report(verdict), width=screen.width, verbose=is_verbose())
+        )
     # Something missing is not something wrong, and neither is a pass.
     codes = {"pass": ExitCode.PASS, "fail": ExitCode.FAILED, "inconclusive": ExitCode.INCONCLUSIVE}
     raise typer.Exit(codes[verdict.outcome])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
-from ragwitness.attest.verdict import BundleVerdict, Sampling
+from ragwitness.attest.verdict import BundleVerdict, Check, Sampling
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
     Block,
@@ -73,6 +73,7 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
         for line in (f"{heading}:", *(f"- {item}" for item in lines))
     ]
     lead = [Paragraph(line, "", brief=True) for line in verdict.lead]
+    open_ = [check for check in verdict.checks if check.status != "pass"]
     sampled = verdict.sampling
     blocks: list[Block] = []
     if verdict.numbers:
@@ -82,14 +83,16 @@ def _report(verdict: BundleVerdict) -> ReportDocument:
     return ReportDocument(
         RESULT_TYPE.words,
         title,
-        f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
+        _counted(verdict) if lead else f"{verdict.why.rstrip('.')}. {_counted(verdict)}",
         warnings=verdict.notes,
         sections=(
             *([Section("lead", "In plain words", tuple(lead))] if lead else ()),
-            Section("scope", "Coverage and assumptions", tuple(first_page)),
-            Section("numbers", "Possible disclosure", tuple(blocks)),
-            Section("checks", "The checks", (_checks(verdict),)),
+            Section("scope", "Coverage and assumptions", tuple(first_page), "page"),
+            Section("numbers", "Possible disclosure", tuple(blocks), "page"),
+            Section("checks", "The checks", (_checks(verdict.checks),), "page"),
+            Section("open", "", (_checks(open_),) if open_ else (), "terminal"),
         ),
+        closing=("All checks, and what the verdict covers: ragwitness --verbose verify FILE",),
     )
 
 
@@ -120,14 +123,14 @@ def _counted(verdict: BundleVerdict) -> str:
     return f"Of {fmt.count(len(verdict.checks))} checks: {summary}."
 
 
-def _checks(verdict: BundleVerdict) -> Table:
+def _checks(checks: Sequence[Check]) -> Table:
     rows = (
         (
             Name(check.name),
             Mark(check.status, _STYLES[check.status]),
             Mark(f"{check.failure}: {check.detail}" if check.failure else check.detail),
         )
-        for check in verdict.checks
+        for check in checks
     )
     columns = Column("check", "name", "check"), Column("", "value", ""), Column("", "text", "")
     return Table("Every check by name", columns, tuple(rows))

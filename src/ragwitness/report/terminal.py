@@ -44,7 +44,7 @@ def terminal(
         where: Names the place of everything that is left out, e.g. the path of the page; empty
             where there is none.
         width: Columns of the terminal.
-        verbose: Whether all settings, warnings and unread files are shown, too.
+        verbose: Whether all settings, warnings and files are shown, and sections without a page.
     """
     from rich.console import Group
     from rich.text import Text
@@ -55,10 +55,10 @@ def terminal(
     elements: list[RenderableType] = [title]
     if report.sentence:
         elements.append(Text(fmt.visible(report.sentence, 1000), overflow="fold"))
-    # Pass 2: the sections that are not for the page alone, with the columns that have a short
-    # heading.
+    # Pass 2: the sections, with the columns that have a short heading.
+    left_out = "terminal" if verbose and not where else "page"
     for section in report.sections:
-        if section.only != "page":
+        if section.only != left_out:
             elements += _section(section, where, width)
     # Pass 3: what it rests on, and what limits it.
     limits = _limits(report, where, verbose or not where)

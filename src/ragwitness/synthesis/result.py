@@ -113,7 +113,7 @@ def _report(result: SynthesisReport) -> ReportDocument:
         target=result.model,
         queries=result.queries,
         facts=facts,
-        brief=(*result.settings.items(), *facts[1:]),
+        brief=facts[1:],
         warnings=result.warnings,
         left_out=result.left_out,
         claimed=("Each text that passed met every condition among its settings.",),
@@ -125,7 +125,7 @@ def _report(result: SynthesisReport) -> ReportDocument:
             Section("fates", "Outcome of the records", (*fates, *whys)),
             *([Section("reasons", "", brief, "terminal")] if brief else []),
         ),
-        settings=(*facts[1:], *result.settings.items()),
+        settings=(*facts[1:], *(row for row in result.settings.items() if row[0] != "warning")),
     )
 
 
