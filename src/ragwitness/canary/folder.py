@@ -5,8 +5,8 @@
     FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came;
                              planted.jsonl, the journal of planting
-    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once probed begun.jsonl,
-                             probes.jsonl, and opened.json (looks.py)
+    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl.
+                             Once probed: begun.jsonl, probes.jsonl, opened.json (looks.py)
 """
 
 from __future__ import annotations

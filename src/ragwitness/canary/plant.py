@@ -320,8 +320,8 @@ def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
 
     Returns:
         ``service``, ``votes`` (whether it takes any), ``permission`` and ``answered``. The votes
-        accepted, or due by hand, are ``true`` and ``decoy``; ``late`` has those on traces of late
-        slots with the planted trigger, and ``late_at`` the time of the last event of a late trace
+        accepted, or due by hand, are ``true`` and ``decoy``. ``late`` has those on traces of late
+        slots with the planted trigger. ``late_at`` is the time of the last event of a late trace
         (empty by hand). The days are ``first`` and ``last``.
     """
     rows, votes = list(_rows(folder)), votes_given(folder)

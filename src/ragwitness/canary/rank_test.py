@@ -166,9 +166,9 @@ def early_above_late(
 ) -> float:
     """Return the p-value of whether planted triggers stand higher in early slots than in late ones.
 
-    H0: what the model knows of planted triggers, it knows of early and late ones alike, as a memory
-    of what was sent does. Then the division of the slots is like any other, and the share of
-    divisions with early standings at least as high in sum is super-uniform, whatever the scores.
+    H0: the model knows early and late triggers alike, as a memory of the traces does. Then the
+    division of the slots is like any other. So the share of divisions with early standings at least
+    as high in sum is super-uniform, whatever the scores.
 
     Args:
         early: Slots that a training may have seen.

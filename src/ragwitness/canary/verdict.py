@@ -2,9 +2,9 @@
 
 ``trained`` and ``trained-or-remembered`` say: if the model were independent of the choice of the
 planted trigger, such evidence would come with probability at most alpha. ``trained`` also says that
-early slots stand out *more* than late ones, which no training can have seen but a memory has: if
-the service remembered early and late traces alike, that would come with probability at most alpha
-too. Neither verdict concerns a single document. ``inconclusive`` says that this
+early slots stand out *more* than late ones, which no training can have seen but a memory has. If
+the service remembered early and late traces alike, that too would come with probability at most
+alpha. Neither verdict concerns a single document. ``inconclusive`` says that this
 evidence shows neither. It never says that there was no training: the signal is weak, filters may
 have removed it, or the training may have used too few traces.
 """
@@ -46,14 +46,14 @@ REMEMBERED = (
 """Reason where late slots show a memory."""
 
 AS_HIGH = (
-    "the early triggers do not stand out more than the late ones, which no training can have seen"
-    " (p = {p:.3g}): a memory or an index of what was sent may know both"
+    "the early triggers do not stand out more than the late ones (p = {p:.3g}), which no training"
+    " can have seen: a memory or an index of the traces may know both"
 )
 """Reason where late slots do not rule a memory out."""
 
 NOT_LATE = (
-    "no slot was planted late (--late of ragwitness canary draw), so a memory or an index of what"
-    " was sent cannot be told from training"
+    "no slot was planted late (--late of ragwitness canary draw), so a memory or an index of the"
+    " traces is not ruled out"
 )
 """Reason where no slot can rule a memory out."""
 

@@ -35,7 +35,7 @@ def test_a_planted_trigger_that_stands_out_is_found_and_one_that_does_not_is_not
     strong = decide(design, [_matrix(rng, 3.0)], [7])
     assert strong.verdict is ModelVerdict.KNOWN
     assert (strong.test, strong.ranks, strong.p_value) == ("rank among candidates", (1,), 1 / 40)
-    assert "cannot be told from training" in strong.reason
+    assert "not ruled out" in strong.reason
     nothing = np.zeros((12, 40))
     weak = decide(design, [nothing], [7])
     assert weak.verdict is ModelVerdict.INCONCLUSIVE
