@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, AskedAs, Only, Opt, PathRole, declared
@@ -467,9 +467,11 @@ def refuse_types(task: Any) -> None:
     for option in declared(type(task)):
         value = getattr(task, option.name)
         kinds = get_args(option.kind) if isinstance(option.kind, UnionType) else (option.kind,)
+        kinds = tuple(get_origin(kind) or kind for kind in kinds)
         if Path in kinds and str not in kinds and isinstance(value, str):
-            object.__setattr__(task, option.name, Path(value))
-        if not {*kinds} <= {str, int, float, bool, type(None)}:
+            value = Path(value)
+            object.__setattr__(task, option.name, value)
+        if not {*kinds} <= {str, int, float, bool, Path, Sequence, Mapping, type(None)}:
             continue
         is_integer = isinstance(value, int) and float in kinds
         if not (isinstance(value, kinds) or is_integer) or (

@@ -13,7 +13,7 @@ from itertools import zip_longest
 import regex as re
 
 from ragwitness.text.replies import declines, preamble
-from ragwitness.text.words import split_words
+from ragwitness.text.words import plain_tokens
 
 # The protocol words of SAGE, App. A.1.2 (Tables 15 and 16).
 SAFE, SUGGEST, BEGIN, END = "THISISSAFE", "SUGGESTIONS:", "[BEG]", "[END]"
@@ -75,18 +75,31 @@ _CLOSES = r"[\]\"'*_`|]*[ \t]*"
 _SIGN = r"(?::|=>?|\||[–—→]|->?(?=\s))[\]\"'*_`]*"  # noqa: RUF001
 _WHOLE = 12  # words of an answer that may say that nothing is said
 _FEW = 6  # words that only decline, or of an entry of a list without a bullet
-_SAYS = re.compile(
-    r"mention|specif|\bstated|\bgiven|provided|describ|discuss|indicated|information|details?\b"
-    r"|available|applicable|\bsure\b|\bclear|disclos|\bsaid\b|\btold\b|\bdata\b|\bany\W*$",
-    re.IGNORECASE,
+# What is left of a sentence that only says that the record is silent: words of speech, of the
+# record, of the people in it, and of grammar. By their beginnings, as languages inflect.
+_SILENT = re.compile(
+    r"""(?:mention|specif|stat|given?|gave|giv|provid|describ|discuss|indicat|inform|detail|avail|appl
+    |clos|disclos|said|say|told|tell|express|shar|rais|voic|outlin|recommend|suggest|offer|list|ask
+    |question|nam|cover|conver|either|mad|mak|brought|left|unstated|exclu|omit|concern|report|record|found|present|known|relevant|address|includ|not[eai]
+    |reply|repli|text|messag|document|conversation|patient|doctor|person|writer|speaker|data|sure
+    |present|writ|part|specific|steps?)\p{L}*
+    |no|not|none|nothing|never|neither|without|any|new|yet|far|so|here|up|out|in|the|it|this|that|is|are|was|were|be|been|has
+    |have|had|do|does|did|there|of|by|for|to|from|with|at|all|a|an|their|his|her|its|about|or|and|on
+    |isn|aren|doesn|didn|wasn|hasn|haven|don|t|s""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_SILENT = frozenset(
-    """no none not any new reported recorded found present known relevant addressed included noted
-    in the text record it this is was were there of by patient doctor conversation""".split()
+# "How long is not indicated": whatever it is of, nobody said it.
+_UNSAID = re.compile(
+    r"[^,;]*(?:\bnot|n['’]t|\bnever) (?:clear|(?:mention|specifi|indicat|stat|provid|describ"  # noqa: RUF001
+    r"|discuss|report|includ|address|not)\p{L}*)(?: (?:in|from|by) (?:the|this) (?:text|record"
+    r"|dialogue|conversation|patient|doctor|message))?\W*",
+    re.IGNORECASE,
 )
 _NOT = re.compile(r"\b(?:no|not|none|nothing|never|neither|without|un\w+|cannot)\b|n[’']t\b", re.I)  # noqa: RUF001
 _NONE = re.compile(
-    r"\W*(?:none|nothing|n\W?a|nil|unknown|unclear|unspecified|no|(?:left )?blank|omitted\b.*)?\W*",
+    r"\W*(?:none|nothing|n\W?a|nil|unknown|unspecified|no|(?:left )?blank|empty|omitted\b.*|tbd"
+    r"|(?:not )?applicable|to be (?:determined|confirmed|added)|(?:see|as) above"
+    r"|keine?|ningun[oa]|aucune?)?\W*",
     re.I,
 )
 
@@ -117,18 +130,24 @@ def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
 
 def says_nothing(name: str, value: str) -> bool:
     """Whether a value only says that the record is silent: "none", "not given", "No history"."""
-    words = [word.text.casefold() for word in split_words(value)]
+    words = plain_tokens(value)
     if (
         _NONE.fullmatch(value)
         or _plain(value) in (_plain(name), "information")
         or (len(words) <= _FEW and declines(value))
     ):
         return True
-    if len(words) > _WHOLE or not _NOT.search(value):
+    # A question is asked of something, whatever it denies.
+    if len(words) > _WHOLE or value.rstrip().endswith("?") or not _NOT.search(value):
         return False
     # "No recent events" of recent events says nothing; "no fever" of symptoms says something.
-    named = {word.text.casefold() for word in split_words(name)}
-    return bool(_SAYS.search(value)) or {*words} <= named | _SILENT
+    named = set(map(_singular, plain_tokens(name)))
+    silent = all(_singular(word) in named or _SILENT.fullmatch(word) for word in words)
+    return silent or _UNSAID.fullmatch(value) is not None
+
+
+def _singular(word: str) -> str:
+    return re.sub("(?:ies|y|e?s)$", "", word)
 
 
 def _of_json(text: str, attributes: Sequence[Attribute]) -> dict[Attribute, str]:

@@ -231,7 +231,7 @@ def _book(
     if earlier is None:
         votes.put(f"{key} spend", row)
     return {
-        "spent on these records by all runs": ledger.total(documents).in_words(),
+        "spent on these records by the runs in this ledger": ledger.total(documents).in_words(),
         "privacy ledger": str(ledger.path),
     }
 

@@ -106,6 +106,8 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
         public_overlap: Allow public texts that overlap with private records. Their content may
             then be written. The private methods only warn of them.
         ledger: The private methods: the file that adds up what was spent on the records.
+        max_epsilon: The private methods: refuse a run that takes the epsilon of any record, over
+            all runs in the ledger, above this.
         group_field: The private methods: the field or column that names a record's person, so that
             the ledger knows the person again.
         texts: The private methods: the most texts to make.
@@ -148,6 +150,7 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
         Opt(shown="ragwitness-privacy.jsonl beside the corpus"),
         Only("private"),
     ] = None
+    max_epsilon: Annotated[float | None, Opt(shown="no limit"), Only("private")] = None
     group_field: Annotated[str | None, Only("private")] = None
     texts: Annotated[int, Only("private")] = 50
     secrets: Annotated[opt.Secrets, Only("looks")] = None
@@ -198,6 +201,10 @@ class SynthesizeTask(opt.HowRead, opt.Sending, Making):
         opt.reject_inapplicable_options(
             self, traits if listing.copies else {*traits, "writes"}, self.method
         )
+        for name in ("model", "domain", "rounds") if listing.copies else ():
+            if getattr(self, name) != getattr(Making, name):
+                reason, hint = opt.TRAITS["writes"]
+                raise InputError(f"--{name} {reason.format(method=self.method)}.", hint)
         # The texts replace a file as a whole; a device cannot be replaced.
         if self.out is not None and Path(self.out).exists() and not Path(self.out).is_file():
             raise InputError(f"--out {self.out} is a device, not a file.", "Choose another.")
@@ -345,7 +352,8 @@ class SynthesisWork:
         """The file that adds up the spends of private methods on the records."""
         from ragwitness.synthesis.private.ledger import PrivacyLedger, ledger_path
 
-        return PrivacyLedger(Path(self.task.ledger or ledger_path(str(self.task.corpus))))
+        task = self.task
+        return PrivacyLedger(Path(task.ledger or ledger_path(str(task.corpus))), task.max_epsilon)
 
     def preview(self) -> list[str]:
         """Return the most queries, and the spend of a privacy budget."""

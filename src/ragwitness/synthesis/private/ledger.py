@@ -8,7 +8,8 @@ record, and records of one person, spend on it once each. The ledger holds hashe
 is as private as they are.
 
 Each line holds the hash of the line before, and a file beside the ledger that of the last line, so
-that a lost line is noticed.
+that a lost line is noticed, and so is the loss of that file. Whoever takes both files away, or cuts
+the one and writes the other anew, is not noticed: keep a copy elsewhere.
 """
 
 from __future__ import annotations
@@ -145,19 +146,20 @@ class PrivacyLedger:
 
     Args:
         path: The file; made with the first spend.
+        ceiling: Highest epsilon of any record over all runs in this ledger; None for none.
 
     Raises:
         InputError: It cannot be read, or a line is no spend: a spend that cannot be read must not
             count as none.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, ceiling: float | None = None) -> None:
+        self.path, self.ceiling = path, ceiling
         self._spends: dict[str, tuple[str, Spend, RecordHashes]] = {}  # by their lines
         self._head = path.with_name(f"{path.name}.head")
         self._read()
 
-    def _read(self) -> None:
+    def _read(self, *, booking: bool = False) -> None:
         path = self.path
         try:
             text = path.read_text("utf-8") if path.exists() else ""
@@ -178,13 +180,17 @@ class PrivacyLedger:
                 )
         if head and head not in map(_line_hash, lines):
             raise self._damaged(f"The last line of the privacy ledger {path} is missing")
+        # Lines of version 0.2.0 name no line before them, and had no head.
+        if not (head or booking) and lines and "after" in json.loads(lines[-1]):
+            raise self._damaged(f"{self._head} is missing, so that a last line may be missing too")
         self._last = _line_hash(lines[-1] if lines else "")
 
     def _damaged(self, what: str) -> InputError:
         return InputError(
             f"{what}, or was changed: the spend is unknown.",
             "Restore the file from a backup. If a crash cut its last line short, nothing was drawn"
-            f" for that line, and it may be deleted; {self._head.name} then keeps the line before.",
+            f" for that line, and it may be deleted; {self._head.name} then keeps the line before."
+            " After a crash at the very first spend, both files may be deleted.",
         )
 
     def _add(self, line: str) -> bool:
@@ -250,7 +256,8 @@ class PrivacyLedger:
             spend: Its spend on each record.
 
         Raises:
-            InputError: The ledger cannot be written: then nothing may be drawn.
+            InputError: The ledger cannot be written, or its ceiling would be passed: then nothing
+                may be drawn.
         """
         corpus = _hashes_of(documents)
         # Here a near copy is another record: a record that may not be booked yet is booked again.
@@ -279,8 +286,15 @@ class PrivacyLedger:
             ) from error
         try:
             self._read()  # other runs may have booked since
+            after = self.total(documents, spend)
+            if self.ceiling is not None and after.epsilon > self.ceiling:
+                raise InputError(
+                    f"This run would take a record to {after.in_words()}, above --max-epsilon"
+                    f" {self.ceiling:g}. Nothing was drawn.",
+                    "Take a smaller --epsilon, or other records.",
+                )
             lines.append(row | {"after": self._last})
-            self._read()
+            self._read(booking=True)
             replace_file(self._head, f"{self._last}\n")
         finally:
             lines.close()

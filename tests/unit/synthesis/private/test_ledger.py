@@ -218,9 +218,28 @@ def test_a_line_that_is_cut_changed_or_gone_is_an_error(tmp_path: Path) -> None:
     head.write_text(hashlib.sha256(second.encode()).hexdigest())
     PrivacyLedger(path).book("fourth", _ALL, _spend(1.0))
     assert PrivacyLedger(path).total(_ALL).runs == 4
-    # A ledger of before has no file beside it.
+    # Without the file beside it a missing last line would not be noticed.
     head.unlink()
-    assert PrivacyLedger(path).total(_ALL).runs == 4
+    for lines in (path.read_text().splitlines(), whole[:2]):
+        path.write_text("\n".join(lines))
+        with pytest.raises(InputError, match="head is missing, so that a last line may be missing"):
+            PrivacyLedger(path)
+    # A ledger of version 0.2.0 has neither hashes nor that file.
+    rows = [json.loads(line) for line in whole]
+    old = [json.dumps({key: row[key] for key in row if key != "after"}) for row in rows]
+    path.write_text("\n".join(old))
+    assert PrivacyLedger(path).total(_ALL).runs == 3
+
+
+def test_a_spend_above_the_ceiling_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
+    ledger = PrivacyLedger(tmp_path / LEDGER, ceiling=1.2)
+    ledger.book("first", _ALL, _spend(1.0))
+    before = ledger.path.read_bytes()
+    with pytest.raises(InputError, match=r"above --max-epsilon 1\.2\. Nothing was drawn"):
+        ledger.book("second", _ALL, _spend(1.0))
+    assert ledger.path.read_bytes() == before
+    ledger.book("first", _ALL, _spend(1.0))  # the same run again spends nothing
+    assert PrivacyLedger(ledger.path).total(_ALL).runs == 1
 
 
 def test_records_of_one_person_are_known_by_the_person(tmp_path: Path) -> None:
