@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragwitness.service.retrieval import RetrievalQuery, Retriever
+from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import open_store
 from tests.support.service import authenticate
 
@@ -83,7 +83,7 @@ async def _ask(database: Path, key: str) -> None:
     retriever = Retriever(store)
     for name in ("first query, which reads the index", "second query"):
         start = time.monotonic()
-        await retriever.retrieve(who, RetrievalQuery("w1 w2 w3"))
+        await retriever.retrieve(who, "w1 w2 w3")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(f"{name}: {time.monotonic() - start:.2f} s, peak {peak:.2f} GiB", flush=True)
     retriever.close()

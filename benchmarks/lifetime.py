@@ -154,15 +154,8 @@ def _report(
     print(f"  replies {dict(Counter(one.status for one in found))}")
     for name, mine in keys.items():
         paid = [one for one in found if one.status == 200 and one.key in set(mine)]
-        windows = Counter(one.body["window"] for one in paid)
-        numbers = Counter((one.key, one.body["window"], one.body["sequence"]) for one in paid)
-        twice = sum(count - 1 for count in numbers.values())
         told = budget_of(store, name)
-        print(
-            f"  {name}: {len(paid)} answers in {len(windows)} windows, most in one"
-            f" {max(windows.values(), default=0)}; numbers given twice {twice}; by the service"
-            f" epsilon {told.life_epsilon:.4f}"
-        )
+        print(f"  {name}: {len(paid)} answers; by the service epsilon {told.life_epsilon:.4f}")
     worst = max(_epsilon(policy, found, mine) for mine in keys.values())
     print(f"  by what clients hold of one tenant: epsilon {worst:.4f};", end=" ")
     print(f"promised {claim.lifetime_epsilon}, in a window {claim.joint_epsilon}")

@@ -39,7 +39,6 @@ from tests.support.service import (
     attempts,
     flood,
     make_tenant,
-    parrot,
     send_all,
 )
 
@@ -148,8 +147,6 @@ def _killed(server: Server, keys: list[str], in_flight: int, seed: int) -> list[
 
 def _check(meter: str, policy: TenantPolicy, found: TenantBudget, paid: list[Outcome]) -> None:
     """Print by how much a meter was passed, from what the clients hold in their hands."""
-    numbered = Counter((one.key, one.body["sequence"]) for one in paid)
-    twice = sum(count - 1 for count in numbered.values())
     rows = quantise(np.array([one.vector for one in paid]), policy.mechanism).astype(float)
     rows /= policy.terms.scale
     mu = policy.terms.mu_of(float(np.linalg.eigvalsh(rows.T @ rows)[-1]), len(rows))
@@ -161,8 +158,8 @@ def _check(meter: str, policy: TenantPolicy, found: TenantBudget, paid: list[Out
     clients = Counter(one.key for one in paid)
     print(
         f"  {meter:<8} answered {len(paid)}, charged {found.queries}; above its limit by"
-        f" {most[meter]:.3g}; most answers of one account {max(clients.values())}; numbers given"
-        f" twice {twice}; mu of the answers {mu / policy.budget:.4f} of the budget"
+        f" {most[meter]:.3g}; most answers of one account {max(clients.values())}; mu of"
+        f" the answers {mu / policy.budget:.4f} of the budget"
     )
 
 
@@ -249,13 +246,13 @@ def _cpu(pid: int) -> float:
 
 
 def hostile(url: str, log: Path, count: int) -> None:
-    """Requests of one tenant for another's documents; the generator repeats all it is shown."""
+    """Requests of one tenant for another's documents."""
     store = open_store(url)
     claim = replace(_LARGE, capacity=16)  # most slots are full, so that answers show documents
     [attacker] = make_tenant(store, "mallory", accounts=1, claim=claim)
     make_tenant(store, "victim", accounts=2, claim=claim)
     before = budget_of(store, "victim")
-    with parrot() as generator, Server(url, log, generator) as server:
+    with Server(url, log) as server:
         asyncio.run(send_all(server.url, list(attempts(attacker, "victim", 200, 1))))
         held = [server.resident()]
         tries = list(attempts(attacker, "victim", count))

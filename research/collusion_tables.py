@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import httpx2
 import numpy as np
@@ -265,8 +265,7 @@ async def _asked(
         found = {row.name: row.slot for row in connection.execute(documents.select())}
     keys = [add_account(store, "t", f"a{at}") for at in range(claim.accounts - 1)]
     hits = np.zeros(len(keys), np.int64)
-    nobody: Any = None  # retrieval alone: no chat is asked for
-    transport = httpx2.ASGITransport(app=create_app(store, nobody))
+    transport = httpx2.ASGITransport(app=create_app(store))
     async with httpx2.AsyncClient(transport=transport, base_url="http://service") as client:
         for at, key in enumerate(keys):
             for _ in range(claim.queries):

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from ragwitness.cli.main import run
-from ragwitness.service.app import create_app, make_generator
+from ragwitness.service.app import create_app
 from ragwitness.service.store import open_store
 from tests.cli.surface import verbs
 
@@ -42,12 +42,12 @@ def test_the_first_commands_and_the_replies_they_lead_to(
         replies.append(asyncio.run(_retrieval(found[0])))
     placed, reply = replies
     assert set(placed.json()) == {"object", "ids", "documents"}
-    assert set(reply.json()) == {"object", "ids", "documents", "window", "sequence"}
+    assert set(reply.json()) == {"object", "ids", "documents"}
 
 
 async def _retrieval(key: str) -> httpx2.Response:
     store = open_store()
-    transport = httpx2.ASGITransport(app=create_app(store, make_generator("reader")))
+    transport = httpx2.ASGITransport(app=create_app(store))
     async with httpx2.AsyncClient(transport=transport, base_url="http://service") as client:
         headers = {"Authorization": f"Bearer {key}"}
         reply = await client.post("/v1/retrieval", json={"query": "door"}, headers=headers)
@@ -62,5 +62,5 @@ def test_every_command_is_described() -> None:
 
 
 def test_every_path_is_described() -> None:
-    for route in create_app(None, None, retriever=object()).routes:  # type: ignore[arg-type]
+    for route in create_app(None, retriever=object()).routes:  # type: ignore[arg-type]
         assert f"{route.path}`" in _PAGE, route.path

@@ -23,9 +23,8 @@ from ragwitness.report.formatting import visible
 from ragwitness.runner.task_options import HowRead
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from ragwitness.attest.commit import Contents
     from ragwitness.attest.window import Window as HeldWindow
     from ragwitness.crypto.keys import PublicKey
     from ragwitness.crypto.notes import Signers
@@ -117,9 +116,7 @@ def commit(
     policy: Annotated[Path, PathRole.READS],
     key: Annotated[Path, PathRole.KEEPS],
     output: Annotated[Path, PathRole.FILLS, Opt("--out", short="-o")],
-    index: Annotated[list[str] | None, PathRole.PAIRS, Opt(metavar="TENANT=FILE")] = None,
-    database: Annotated[str | None, PathRole.KEEPS] = None,
-    number: Annotated[int | None, Opt("--window", shown="the first free one")] = None,
+    index: Annotated[list[str], PathRole.PAIRS, Opt(metavar="TENANT=FILE")],
     embedder: Embedder = "minilm",
     name: str | None = None,
     *,
@@ -147,9 +144,6 @@ def commit(
         key: The log's private key; it is made if --name is given.
         output: The window's folder, to be made.
         index: A tenant's documents (JSONL, CSV, text or a folder). May be repeated.
-        database: The service's database, in place of --index, for ragwitness service serve
-            --attest.
-        number: With --database, the number of the tenants' window.
         name: The name of the log, for a new key, e.g. example.org/log.
     """
     import sys
@@ -160,7 +154,7 @@ def commit(
     from ragwitness.attest.trust import worth_of
     from ragwitness.attest.window import Window
     from ragwitness.attest.window_log import window_key
-    from ragwitness.cli.attest_indexes import artifacts, held_indexes, read_indexes, take
+    from ragwitness.cli.attest_indexes import artifacts, read_indexes
     from ragwitness.evidence.log_client import gather
 
     # Phase A, step 1: the promise. Everything below is committed to under its digest.
@@ -168,18 +162,8 @@ def commit(
     if output.exists():
         raise InputError(f"{output} exists; a window is opened once.", "Choose another -o.")
     witnesses = _witnesses(witness)
-    # Step 2: the indexes, from files or from the service's database, and from one of them alone.
-    if (database is None) is not bool(index):
-        raise InputError(
-            "A window's indexes come from files or from a database.",
-            "Give --index TENANT=FILE for each tenant, or --database DB.",
-        )
-    indexes = None if database is None else held_indexes(promised, database)
-    contents: Mapping[str, Contents]
-    if indexes is None:
-        contents = read_indexes(promised, index or (), embedder, how)
-    else:
-        contents, embedder = indexes.contents, indexes.embedder
+    # Step 2: the indexes.
+    contents = read_indexes(promised, index, embedder, how)
     # Step 3: the log's key, bound to this window.
     provider = key_at(key, name, KeyKind.NOTE)
     signer = window_key(provider, promised.window)
@@ -192,12 +176,7 @@ def commit(
     open_window(output, promised, contents, by, [signer], progress)
     window = Window.load(output)
     _log_opening(key, window, [signer])
-    numbers: dict[str, int] = {}
-    # Step 5: the service learns that its window is taken. Until then no query can be answered in
-    # it.
-    if database is not None and indexes is not None:
-        numbers = take(output, promised, database, indexes, number)
-    # Step 6: a draft trust file. The auditor compares it with its own knowledge; a provider's copy
+    # Step 5: a draft trust file. The auditor compares it with its own knowledge; a provider's copy
     # proves nothing.
     gathered = gather(window, witnesses, ["open.checkpoint"])
     _trust(output, signer.public, gathered.signed)
@@ -212,8 +191,6 @@ def commit(
         "tenants": list(promised.tenants),
         "worth": worth_of(promised),
     }
-    if numbers:
-        values["numbers"] = numbers
     if witness:
         values["witnesses"] = [key_of_witness.name for key_of_witness in gathered.signed]
     print_values(values, as_json=as_json)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-import shutil
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from ragwitness.attest.commit import Contents
 from ragwitness.attest.policy import WindowPolicy
 from ragwitness.cli.common import say_error
-from ragwitness.core.errors import InputError, RagwitnessError
+from ragwitness.core.errors import InputError
 from ragwitness.core.stored_names import unset
 from ragwitness.crypto.hashing import canonical
 from ragwitness.privacy.mechanism import Mechanism
@@ -26,7 +24,6 @@ from ragwitness.runner.task_runtime import as_documents
 if TYPE_CHECKING:
     from ragwitness.core.types import Document
     from ragwitness.runner.task_options import HowRead
-    from ragwitness.service.window import HeldIndexes
 
 _LOTS = random.SystemRandom()
 _BATCH = 256
@@ -109,13 +106,11 @@ def _documents(source: str, mechanism: Mechanism, embedder: str, how: HowRead) -
             f"{len(documents):,} documents do not fit into {mechanism.capacity:,} slots.",
             "Raise the tenant's capacity in the policy; it is public, so leave room.",
         )
-    # The embedder of the service itself: a window whose vectors were made otherwise would not match
-    # it.
     model = load_embedder(embedder)
     # All slots, free ones as zero vectors: how many are taken must not show.
     rows = np.zeros((mechanism.capacity, mechanism.dimension), np.int16)
     digests, names = [""] * mechanism.capacity, [""] * mechanism.capacity
-    # In order, one document more or less would move all after it (as in the service).
+    # In order, one document more or less would move all after it.
     slots = _LOTS.sample(range(mechanism.capacity), len(documents))
     for start in range(0, len(documents), _BATCH):
         batch, batch_slots = documents[start : start + _BATCH], slots[start : start + _BATCH]
@@ -146,41 +141,3 @@ def _quantised(
             "Leave it out; a text needs words that the embedder can place.",
         )
     return quantise(floats, mechanism)
-
-
-# Indexes of an audit window out of the service's database, and the window that it takes there.
-
-
-def held_indexes(promised: WindowPolicy, database: str) -> HeldIndexes:
-    """Return the indexes of a policy's tenants as the database holds them now.
-
-    Raises:
-        InputError: As :func:`~ragwitness.service.window.read_contents`.
-    """
-    from ragwitness.service.store import open_store
-    from ragwitness.service.window import read_contents
-
-    with closing(open_store(database)) as store:
-        return read_contents(store, promised)
-
-
-def take(
-    folder: Path, promised: WindowPolicy, database: str, held: HeldIndexes, number: int | None
-) -> dict[str, int]:
-    """Bind a window of each tenant to a log and return their numbers; refused, the folder goes.
-
-    Raises:
-        InputError: As :func:`~ragwitness.service.window.take_windows`.
-    """
-    from ragwitness.attest.window import Window
-    from ragwitness.service.store import open_store
-    from ragwitness.service.window import take_windows
-
-    with closing(open_store(database)) as store:
-        try:
-            # The opening record of the log is what the tenants' windows are bound to.
-            opened = Window.load(folder).ledger.opened
-            return take_windows(store, promised, opened, held.editions, number)
-        except RagwitnessError:
-            shutil.rmtree(folder)  # just made, and serves no query yet
-            raise

@@ -24,7 +24,7 @@ from ragwitness.cli.options import (
 from ragwitness.core.errors import InputError
 from ragwitness.core.options import Arg, Opt, PathRole
 from ragwitness.core.types import LeftOut
-from ragwitness.runner.task_options import HowRead, Template
+from ragwitness.runner.task_options import HowRead
 
 if TYPE_CHECKING:
     from ragwitness.service.policy import TenantPolicy
@@ -46,7 +46,6 @@ def create(
     capacity: int = 1024,
     neighbours: str = "replace",
     window_days: float = 30.0,
-    scale: int | None = None,
     clip: Annotated[str | None, Opt(metavar="A,B", shown="none")] = None,
     texts: Annotated[bool, Opt("--texts/--ids-only")] = True,
     knowingly: bool = False,
@@ -77,8 +76,6 @@ def create(
         capacity: The number of slots for documents, which is public.
         neighbours: The compared indexes: replace (one document is another) or add-remove.
         window_days: The length of a window in days.
-        scale: The norm of integer vectors, e.g. 128, with which answers can be proved (ragwitness
-            attest).
         clip: The bounds of the scores, e.g. 0,0.6: fewer values, less noise. They are public: do
             not take them from the documents.
         texts: Whether retrieval and chats show texts of documents, or only the numbers of their
@@ -99,7 +96,6 @@ def create(
         "payer_queries": payer_queries,
         "relation": neighbours,
         "window": _seconds(window_days),
-        "scale": scale,
         "clip": None if clip is None else _bounds(clip),
         "embedder": embedder,
     }
@@ -135,27 +131,25 @@ def create(
 def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, object]:
     """Return the printed lines of a new tenant: its promise, its scope, and its worth."""
     claim, fields = policy.claim, asdict(policy.claim)
-    texts = "none"
     if policy.placement is not None:
         fields = {key: value for key, value in fields.items() if key not in {*metered, "sampler"}}
         fields["covers"] = (
-            "which slots are selected, of each document with its parts, versions and near copies,"
-            " for life, over all accounts"
+            "which slots are selected, of each document with its parts and versions, for life, over"
+            " all accounts: it against any other one in its slots"
         )
         fields["groups_of_words"] = policy.placement.groups
-        if claim.texts:
-            texts = "of selected documents that share a word with the question"
     else:
         fields |= {"sensitivity": policy.sensitivity, "mu_budget": policy.budget}
         fields["covers"] = "which slots are selected, of one slot, in one window, by one account"
         if policy.mechanism.sampler == "exact":
             fields["slow"] = "no table holds this noise: it is drawn exactly, many times slower"
-        if claim.texts:
-            texts = f"of all selected slots: one account can read {policy.reads:.2%} of the index"
+    advantage = math.tanh(claim.epsilon / 2)
     return {
         "tenant": name,
         **fields,
-        "texts_shown": texts,
+        "not_covered": "texts that are shown, and answers that are written from them",
+        "bounds": f"the best test of a document has an advantage of {advantage:.4f} at most",
+        "texts_shown": policy.texts_shown,
         "found_at_best": policy.worth,
         "chance": policy.chance,
         "digest": policy.finder.digest,
@@ -191,17 +185,6 @@ def list_(database: Database = None, as_json: AsJson = False) -> None:
         typer.echo("There is no tenant yet.")
 
 
-def policy_(tenant: Tenant, database: Database = None) -> None:
-    """Print a tenant's promise as a policy.
-
-    ragwitness attest commit reads it.
-    """
-    from ragwitness.service.window import policy_text
-
-    with _opened(database) as store:
-        typer.echo(policy_text(store, tenant), nl=False)
-
-
 def add_documents(
     tenant: Tenant,
     corpus: Annotated[str, PathRole.DOCUMENTS, Arg()],
@@ -210,7 +193,6 @@ def add_documents(
     how: HowRead,
     replace: bool = False,
     skip_unusable: bool = False,
-    end_window: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -221,13 +203,13 @@ def add_documents(
     Args:
         corpus: The documents: a JSONL or CSV file, a text file or a folder.
         split: Cut long documents; each part takes a slot.
-        replace: Put a document, with all its parts, in the place of one with the same id.
+        replace: Put a document, with all its parts, in the place of one with the same id. With
+            codes it keeps the draw of the first text, and is found by the words of that one.
         skip_unusable: Add the others where some cannot be used, and list those.
-        end_window: Add them although a window was committed to without them, which ends it.
     """
     from ragwitness.runner.task_runtime import as_documents
     from ragwitness.service.documents import add_documents as put
-    from ragwitness.service.window import check_unbound
+    from ragwitness.service.documents import changed_since_draw
 
     unread: list[Any] = []
     documents = as_documents(corpus, how, unread, note=say_error)
@@ -238,11 +220,11 @@ def add_documents(
             "Mend them, or say --skip-unusable.",
         )
     with _opened(database) as store:
-        # A committed window covers the index as it was; another document ends it.
-        if not end_window:
-            check_unbound(store, tenant)
         added = put(store, tenant, documents, split=split, replace=replace)
+        changed = changed_since_draw(store, tenant)
     row: dict[str, object] = {"tenant": tenant, "added": added}
+    if changed:  # they are found by the words of the text that they were drawn by
+        row["changed_since_their_draw"] = changed
     if skipped:
         row["skipped"] = skipped if as_json else len(skipped)
     _print(row, as_json=as_json)
@@ -251,7 +233,6 @@ def add_documents(
 def remove_documents(
     tenant: Tenant,
     documents: Annotated[list[str], Arg()],
-    end_window: bool = False,
     database: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -261,14 +242,10 @@ def remove_documents(
 
     Args:
         documents: The ids of documents.
-        end_window: Remove them although a window was committed to with them, which ends it.
     """
     from ragwitness.service.documents import remove_documents as take_out
-    from ragwitness.service.window import check_unbound
 
     with _opened(database) as store:
-        if not end_window:
-            check_unbound(store, tenant)
         removed = take_out(store, tenant, documents)
     _print({"tenant": tenant, "removed": removed}, as_json=as_json)
 
@@ -389,13 +366,10 @@ def budget(
         f"index: {spent.queries} queries, epsilon {spent.epsilon:.4g} of {spent.joint_epsilon:.4g}"
         f" at delta {spent.delta:g}"
     )
-    if spent.lifetime_epsilon is None:
-        typer.echo("lifetime: no budget was promised when this tenant was made")
-    else:
-        typer.echo(
-            f"lifetime: epsilon {spent.life_epsilon:.4g} spent or granted of"
-            f" {spent.lifetime_epsilon:.4g}"
-        )
+    typer.echo(
+        f"lifetime: epsilon {spent.life_epsilon:.4g} spent or granted of"
+        f" {spent.lifetime_epsilon:.4g}"
+    )
     for row in spent.accounts:
         typer.echo(
             f"  {row.name}: {row.queries} of {spent.account_limit}; payer {row.payer}:"
@@ -459,37 +433,24 @@ def serve(
     database: Database = None,
     port: int = 8000,
     host: str = "127.0.0.1",
-    generator: Annotated[str, PathRole.ADDRESS] = "reader",
-    template: Template = "plain",
-    attest: Annotated[list[Path] | None, PathRole.KEEPS, Opt(metavar="WINDOW")] = None,
-    key: Annotated[Path | None, PathRole.READS, Opt(shown=False)] = None,
+    metrics: Annotated[int | None, Opt(metavar="PORT")] = None,
 ) -> None:
-    """Serve chat and private retrieval.
+    """Serve private retrieval.
 
     Make tenants and keys with ragwitness service tenants.
 
     Args:
         port: The port; 0 takes a free one and prints it.
         host: The address to listen on.
-        generator: The model that answers: reader, gguf:FILE, hf:NAME or URL#MODEL (an endpoint).
-        attest: A window of ragwitness attest commit --database. The answers of its tenant are
-            logged there and carry receipts. May be repeated.
-        key: The log's private key, with --attest.
+        metrics: The port of this machine on which Prometheus reads /metrics. They show the traffic
+            of all tenants, so they are not on the port of the service.
     """
     from ragwitness.cli.common import one_thread_per_answer
-    from ragwitness.service.server import ServiceSettings
     from ragwitness.service.server import serve as serve_tenants
 
     # Answers are made side by side; each gets one thread of the linear algebra.
     one_thread_per_answer()
-    settings = ServiceSettings(
-        database,
-        generator,
-        template,
-        attest=tuple(map(str, attest or ())),
-        key="" if key is None else str(key),
-    )
-    serve_tenants(settings, host, port)
+    serve_tenants(database, host, port, metrics)
 
 
 def restored(database: Database = None, as_json: AsJson = False) -> None:

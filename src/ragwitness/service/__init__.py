@@ -1,4 +1,4 @@
-"""A multi-tenant RAG service whose guarantee is metered before every answer (extra ``[service]``).
+"""Private retrieval in front of a retriever, and a service as its example (extra ``[service]``).
 
 The tenant follows from the key, and retrieval adds its noise before it selects. Three meters (of
 the account, of its payer and of the whole index) are charged and stored before anything leaves.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hmac
 import math
 import random
 import threading
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, and_, bindparam, delete, insert, select, tuple_, update
+from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, tuple_, update
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
@@ -22,15 +21,10 @@ from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.codes import Codes, Placement
 from ragwitness.privacy.mechanism import Mechanism
 from ragwitness.privacy.release import SlotIndex, quantise
-from ragwitness.privacy.sampler import system_bits, uniform
+from ragwitness.privacy.sampler import system_bits
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store
-from ragwitness.service.tables import (
-    contents,
-    documents,
-    placements,
-    tenants,
-)
+from ragwitness.service.tables import contents, documents, tenants
 from ragwitness.service.tenants import find_tenant
 
 LONGEST_DOCUMENT = 400
@@ -40,6 +34,7 @@ _PASSAGE, _OVERLAP = 200, 20  # words of a part of a document, and those that tw
 _BATCH = 256  # rows of a statement
 _READ_TOGETHER = 4096  # documents
 _LOTS = random.SystemRandom()
+_SAME = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
 
 
 def add_documents(
@@ -83,15 +78,20 @@ def add_documents(
         if replace:
             _drop(connection, row.id, [document.id for document in new])
         slots = _free_slots(connection, row.id, policy.claim.capacity, pieces)
-        # 3. The identity of each document: by its id, or by the document that it copies.
-        _register(connection, row.id, policy.placement, new, store)
+        # 3. One draw for each id, whatever its text becomes: the promise is for life.
+        if policy.placement is not None:
+            place_documents(connection, row.id, policy.placement, new)
+            for some in _batches([document.id for document in new]):
+                rows_of = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
+                again = {"version": contents.c.version + 1}
+                connection.execute(update(contents).where(rows_of).values(**again))
         for some in _batches(range(len(pieces))):
             rows = [
                 {"tenant": row.id, "slot": slots[at], "vector": vectors[at], **pieces[at]}
                 for at in some
             ]
             connection.execute(insert(documents), rows)
-        _publish(connection, row, policy)
+        _publish(connection, row)
     return len(pieces)
 
 
@@ -99,7 +99,7 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
     """Take documents out of a tenant's index, each with all its parts; all of them or none.
 
     Their slots are empty from the next query on, and may be filled again. Earlier answers may have
-    revealed them, so no budget comes back. A placed document that returns is placed as it was.
+    revealed them, so no budget comes back. An id that returns keeps the group that it had.
 
     Args:
         store: The database.
@@ -114,18 +114,13 @@ def remove_documents(store: Store, tenant: str, names: Sequence[str]) -> int:
     """
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        policy = TenantPolicy.from_json(row.policy)
         stored = select(documents.c.name).where(documents.c.tenant == row.id)
         # All or nothing: every name is checked before anything is removed.
         missing = sorted({*names} - {*connection.execute(stored).scalars()})
         if missing:
             raise InputError(f"{tenant} has no document {missing[0]!r}.", "Nothing was removed.")
         emptied = _drop(connection, row.id, names)
-        if policy.placement is None:  # nothing depends on its name any more
-            for some in _batches(names):
-                gone = and_(contents.c.tenant == row.id, contents.c.name.in_(some))
-                connection.execute(delete(contents).where(gone))
-        _publish(connection, row, policy)
+        _publish(connection, row)
     return emptied
 
 
@@ -199,73 +194,47 @@ def _free_slots(
     return _LOTS.sample(free, len(pieces))
 
 
-def _register(
-    connection: Connection,
-    tenant: int,
-    placement: Placement | None,
-    new: Sequence[Document],
-    store: Store,
-) -> None:
-    """Write down documents; a version or a near copy of another one shares its account."""
-    of_tenant = contents.c.tenant == tenant
-    rows_by_age: list[Mapping[str, Any]] = [
-        dict(row) for row in connection.execute(select(contents).where(of_tenant)).mappings()
+def place_documents(
+    connection: Connection, tenant: int, placement: Placement, given: Sequence[Document]
+) -> dict[str, int]:
+    """Return the group of each document, by id; one that was never there is drawn, for life.
+
+    Args:
+        connection: Connection in a transaction that may write.
+        tenant: Row of the tenant.
+        placement: Of its policy.
+        given: The documents; an id keeps its group, whatever its text has become.
+    """
+    connection.execute(select(tenants.c.id).where(tenants.c.id == tenant).with_for_update())
+    stored = select(contents.c.name, contents.c.code).where(contents.c.tenant == tenant)
+    codes: dict[str, int] = dict(map(tuple, connection.execute(stored)))
+    bits = system_bits()
+    fresh = {
+        document.id: placement.place(document.text, bits)
+        for document in given
+        if document.id not in codes
+    }
+    rows = [
+        {"tenant": tenant, "name": name, "version": 0, "code": code} for name, code in fresh.items()
     ]
-    by_name = {row["name"]: row for row in rows_by_age}
-    next_account = 1 + max((row["account"] for row in rows_by_age), default=0)
-    if placement is not None:
-        placed = select(contents.c.code).where(contents.c.code.is_not(None)).limit(1)
-        secret = store.text_key(make=connection.execute(placed).first() is None)
-        bits = system_bits()
-        # The sketches of all documents, present, removed and new.
-        sketches = np.empty((len(rows_by_age) + len(new), 4), np.uint64)
-        sketches[: len(rows_by_age)] = np.frombuffer(
-            b"".join(row["sketch"] for row in rows_by_age), "<u8"
-        ).reshape(-1, 4)
-    for at, document in enumerate(new, len(rows_by_age)):
-        earlier = twin = by_name.get(document.id)
-        sketch, code = b"", None
-        if placement is not None:
-            sketches[at] = text_sketch(document.text, tenant, secret)
-            sketch = sketches[at].astype("<u8").tobytes()
-            apart = np.bitwise_count(sketches[:at] ^ sketches[at]).sum(axis=1)
-            if twin is None and at and apart.min() <= _COPY:
-                twin = rows_by_age[int(apart.argmin())]
-            code = twin["code"] if twin else placement.place(document.text, bits)
-        rows_by_age.append(
-            {
-                "tenant": tenant,
-                "name": document.id,
-                "version": earlier["version"] + 1 if earlier else 1,
-                "sketch": sketch,
-                "account": twin["account"] if twin else next_account,
-                "code": code,
-            }
-        )
-        next_account += twin is None
-    rows = rows_by_age[-len(new) :]
-    for some in _batches([row["name"] for row in rows if row["name"] in by_name]):
-        connection.execute(delete(contents).where(of_tenant, contents.c.name.in_(some)))
     for some in _batches(rows):
         connection.execute(insert(contents), some)
+    return codes | fresh
 
 
-def _publish(connection: Connection, row: Any, policy: TenantPolicy) -> None:
+def _publish(connection: Connection, row: Any) -> None:
     """Begin a new edition: processes that hold the old index read it anew at their next query."""
     edition = {"edition": row.edition + 1}
     connection.execute(update(tenants).where(tenants.c.id == row.id).values(**edition))
-    if (placement := policy.placement) is None:
-        return
-    # Every slot without a document is drawn anew, so that no change shows which were filled.
-    bits = system_bits()
-    every = range(placement.capacity)
-    codes = np.array([uniform(placement.groups, bits) for _ in every], "<i4")
-    at = and_(contents.c.tenant == documents.c.tenant, contents.c.name == documents.c.name)
-    query = select(documents.c.slot, contents.c.code).join(contents, at)
-    for slot, code in connection.execute(query.where(documents.c.tenant == row.id)):
-        codes[slot] = code
-    connection.execute(delete(placements).where(placements.c.tenant == row.id))
-    connection.execute(insert(placements).values(tenant=row.id, codes=codes.tobytes()))
+
+
+def changed_since_draw(store: Store, tenant: str) -> int:
+    """Return how many placed documents have been replaced: they are found by their first text."""
+    changed = select(func.count(documents.c.name.distinct())).select_from(documents)
+    changed = changed.join(contents, _SAME).where(contents.c.version > 1)
+    with store.reading() as connection:
+        row = find_tenant(connection, tenant)
+        return int(connection.execute(changed.where(documents.c.tenant == row.id)).scalar_one())
 
 
 def _batches(rows: Sequence[Any]) -> Iterator[Any]:
@@ -281,42 +250,6 @@ def _drop(connection: Connection, tenant: int, names: Sequence[str]) -> int:
         gone = and_(documents.c.tenant == tenant, documents.c.name.in_(some))
         emptied += connection.execute(delete(documents).where(gone)).rowcount
     return emptied
-
-
-# Near copies are found by sketches of their texts.
-
-_BITS, _RUN = 256, 3  # of a sketch; words of a run
-_COPY = 48
-"""Most bits of 256 in which the sketches of two documents that count as one differ: on average they
-have five eighths of their runs of three words in common."""
-
-_ORDERS = np.random.default_rng(0).integers(1 << 63, size=(2, _BITS, 1), dtype=np.uint64)
-
-
-def text_sketch(text: str, tenant: int, secret: bytes) -> NDArray[np.uint64]:
-    """Return 256 bits of a text; similar texts share more of them.
-
-    Each bit is one of the least of the runs' hashes in one of 256 orders (b-bit minwise hashing, Li
-    and König, 2010). Two texts that share the part J of their runs of three words have each bit in
-    common with chance (1 + J) / 2. Case, spacing and invisible marks do not count.
-
-    Args:
-        text: The text.
-        tenant: Row of the tenant: no two tenants' sketches can be compared.
-        secret: :meth:`Store.text_key`; without it a guessed text cannot be tried.
-
-    Returns:
-        Shape (4,).
-    """
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    words = "".join(sign for sign in plain if unicodedata.category(sign) != "Cf").split()
-    runs = {" ".join(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
-    digests = (hmac.digest(secret, f"{tenant} {run}".encode(), "sha256")[:8] for run in runs)
-    hashes = np.frombuffer(b"".join(digests), "<u8")
-    # The least run in each order, and one bit of its own hash.
-    least = hashes[((2 * _ORDERS[0] + 1) * hashes + _ORDERS[1]).argmin(axis=1)]
-    bits = least >> np.arange(_BITS, dtype=np.uint64) % np.uint64(64) & np.uint64(1)
-    return np.packbits(bits.astype(np.uint8)).view("<u8")
 
 
 # Indexes in memory: read from the database once per edition, each tenant's alone.
@@ -335,10 +268,12 @@ class Indexes:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._held: OrderedDict[int, tuple[int, SlotIndex | Codes]] = OrderedDict()
+        self._held: OrderedDict[int, tuple[int, SlotIndex | PlacedSlots]] = OrderedDict()
         self._loading: dict[int, threading.Lock] = {}
 
-    def get(self, tenant: int, edition: int, finder: Mechanism | Placement) -> SlotIndex | Codes:
+    def get(
+        self, tenant: int, edition: int, finder: Mechanism | Placement
+    ) -> SlotIndex | PlacedSlots:
         """Return a tenant's index, of this edition or a later one.
 
         Args:
@@ -347,7 +282,7 @@ class Indexes:
             finder: The tenant's mechanism or placement.
 
         Returns:
-            Vectors to be scored, or, where documents are placed, the group of each slot.
+            Vectors to be scored, or, where documents are placed, the group of each filled slot.
 
         Raises:
             StoreGoneError: The database failed.
@@ -361,9 +296,9 @@ class Indexes:
                 if cached is not None and cached[0] >= edition:
                     self._held.move_to_end(tenant)
                     return cached[1]
-            index: SlotIndex | Codes
+            index: SlotIndex | PlacedSlots
             if isinstance(finder, Placement):
-                edition, index = placed_codes(self._store, tenant)
+                edition, index = placed_slots(self._store, tenant)
             else:
                 edition, rows = index_rows(self._store, tenant, finder)
                 index = SlotIndex(rows, finder)
@@ -401,16 +336,39 @@ def index_rows(store: Store, tenant: int, mechanism: Mechanism) -> tuple[int, ND
     return edition, rows
 
 
-def placed_codes(store: Store, tenant: int) -> tuple[int, Codes]:
-    """Return a tenant's edition and the group of each slot, shape (capacity,).
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedSlots:
+    """The filled slots of a tenant whose documents are placed.
+
+    Attributes:
+        slots: Their numbers, ascending.
+        codes: The group of each.
+    """
+
+    slots: NDArray[np.int32]
+    codes: Codes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Two numbers a slot."""
+        return len(self.slots), 2
+
+
+def placed_slots(store: Store, tenant: int) -> tuple[int, PlacedSlots]:
+    """Return a tenant's edition and the group of each filled slot.
 
     Raises:
         StoreGoneError: The database failed.
     """
-    query = select(tenants.c.edition, placements.c.codes).where(tenants.c.id == tenant)
-    with store.reading() as connection:
-        row = connection.execute(query.join(placements)).one()
-    return row.edition, np.frombuffer(row.codes, "<i4")
+    query = select(documents.c.slot, contents.c.code).join(contents, _SAME)
+    with store.reading(frozen=True) as connection:
+        edition: int = connection.execute(
+            select(tenants.c.edition).where(tenants.c.id == tenant)
+        ).scalar_one()
+        of_tenant = query.where(documents.c.tenant == tenant).order_by(documents.c.slot)
+        rows = [*map(tuple, connection.execute(of_tenant))]
+    table = np.array(rows, np.int32).reshape(-1, 2)
+    return edition, PlacedSlots(table[:, 0], table[:, 1])
 
 
 _AT = select(documents.c.tenant, documents.c.slot, documents.c.name, documents.c.text).where(

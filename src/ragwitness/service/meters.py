@@ -12,14 +12,12 @@ here depends on another tenant.
 
 from __future__ import annotations
 
-import asyncio
 import math
-import os
 import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,10 +38,10 @@ from sqlalchemy import (
 
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.odometer import Odometer
-from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.policy import TenantPolicy
+from ragwitness.service.principals import Principal
 from ragwitness.service.store import Owner, Store, read_counts, write_counts
-from ragwitness.service.tables import accounts, attested, charges, tenants, windows
+from ragwitness.service.tables import accounts, charges, tenants, windows
 
 _FOLD = 256  # charges after which the odometer is stored
 _MOST_METERS = 300  # in memory: 1 GiB at dimension 384
@@ -52,16 +50,13 @@ _MOST_METERS = 300  # in memory: 1 GiB at dimension 384
 _TENANT: BindParameter[int] = bindparam("t")
 _HERE = and_(windows.c.tenant == _TENANT, windows.c.number == bindparam("w"))
 _LOCK = select(tenants.c.id).where(tenants.c.id == _TENANT).with_for_update()
-_PLACES = select(accounts.c.id, accounts.c.place).where(
+_LIVE = select(accounts.c.id).where(
     accounts.c.id.in_(bindparam("ids", expanding=True)), accounts.c.revoked.is_(None)
 )
 _WINDOW = select(  # without the odometer's state, which is large and mostly known
-    windows.c.seed, windows.c.charged, windows.c.folded, windows.c.granted, windows.c.final
+    windows.c.charged, windows.c.folded, windows.c.granted, windows.c.final
 ).where(_HERE)
 _STATE = select(windows.c.state).where(_HERE)
-_LOGGED = select(attested.c.log).where(
-    attested.c.tenant == _TENANT, attested.c.window == bindparam("w")
-)
 _CHARGED = update(windows).where(_HERE).values(charged=bindparam("n"))
 _CHARGE = insert(charges)
 _LATER = (
@@ -83,7 +78,7 @@ class ChargeRequest:
         policy: Policy of the tenant.
         window: Number of the audit window.
         vector: Quantised query, shape (dimension,).
-        log: Hash of the open record of the log that will hold the answer; None: it is in none.
+        seconds_left: Until the next window.
     """
 
     tenant: int
@@ -92,34 +87,21 @@ class ChargeRequest:
     policy: TenantPolicy = field(repr=False)
     window: int
     vector: NDArray[np.int16] = field(repr=False)
-    log: str | None = None
+    seconds_left: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
-    """A query that is paid for.
+class SpentError(Exception):
+    """A meter has no room for a query; nothing was charged.
 
-    Attributes:
-        seed: Secret of the window.
-        sequence: Queries of this account in this window before this one.
-        place: Place of the account; with ``sequence`` it numbers the record.
+    Args:
+        by: ``account``, ``payer``, ``index``, or ``key`` for one revoked meanwhile; for the
+            operator's log alone.
+        seconds_left: Until the next window.
     """
 
-    seed: bytes = field(repr=False)
-    sequence: int
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A query that a meter turned away; nothing was charged.
-
-    Attributes:
-        by: ``account``, ``payer``, ``index``, ``key`` for one revoked meanwhile, or ``log`` where
-            the answer would not be in the window's log.
-    """
-
-    by: str
+    def __init__(self, by: str, seconds_left: int) -> None:
+        super().__init__(by)
+        self.by, self.seconds_left = by, seconds_left
 
 
 def window_of(created: int, length: int, now: float) -> tuple[int, int]:
@@ -144,9 +126,7 @@ class Meters:
         """Drop what is in memory: a transaction failed, and the database alone knows the truth."""
         self._meters.clear()
 
-    def charge(
-        self, connection: Connection, requests: Sequence[ChargeRequest]
-    ) -> list[Reserved | Refused]:
+    def charge(self, connection: Connection, requests: Sequence[ChargeRequest]) -> list[str]:
         """Charge queries in one transaction of the caller's, each wholly or not at all.
 
         After anything but a confirmed commit, :meth:`forget` must be called.
@@ -156,14 +136,13 @@ class Meters:
             requests: Requests of any tenants.
 
         Returns:
-            One outcome per query, in order.
+            For each query, in order, the meter that refused it; empty where it is paid for.
         """
         # In order of their rows, so that two workers never wait for each other.
         for tenant in sorted({request.tenant for request in requests}):
             connection.execute(_LOCK, {"t": tenant})
-        # Places of the accounts that are not revoked.
         ids = sorted({request.account for request in requests})
-        place_of = {row.id: row.place for row in connection.execute(_PLACES, {"ids": ids})}
+        live = set(connection.execute(_LIVE, {"ids": ids}).scalars())
         before = read_counts(connection, (key for request in requests for key in _owners(request)))
         after = dict(before)
         policies = {(request.tenant, request.window): request.policy for request in requests}
@@ -172,8 +151,8 @@ class Meters:
         outcomes = []
         for request in requests:
             window = request.tenant, request.window
-            outcome = _try(request, after, place_of, opened[window])
-            if isinstance(outcome, Reserved):
+            outcome = _try(request, after, live, opened[window])
+            if not outcome:
                 fresh[window].append(request.vector.astype("<i2").tobytes())
             outcomes.append(outcome)
         write_counts(connection, {key: n for key, n in after.items() if before.get(key) != n})
@@ -184,24 +163,23 @@ class Meters:
     def _open(
         self, connection: Connection, tenant: int, window: int, policy: TenantPolicy
     ) -> _Index:
-        """Return a window's seed and its odometer, brought up to the last charge."""
+        """Return a window's odometer, brought up to the last charge."""
         key = {"t": tenant, "w": window}
         row = connection.execute(_WINDOW, key).one_or_none()
         if row is None or row.final is not None:
             # A window opens, or a clock that was set back returns to it: the others are over.
             _close_others(connection, tenant, window, policy)
             grant = _grant(connection, tenant, policy, 0.0 if row is None else row.final)
-            values = {"final": None, "granted": grant, "seed": os.urandom(SEED_BYTES)}
+            values = {"final": None, "granted": grant}
             if row is None:
                 connection.execute(insert(windows).values(tenant=tenant, number=window, **values))
             else:
-                values["seed"] = row.seed or values["seed"]
                 this_window = and_(windows.c.tenant == tenant, windows.c.number == window)
                 connection.execute(update(windows).where(this_window).values(**values))
             row = connection.execute(_WINDOW, key).one()
         granted = policy.budget if row.granted is None else row.granted
         if not granted:
-            return _Index(row.seed, None, row.charged, row.folded, None)
+            return _Index(None, row.charged, row.folded)
         # The meter in memory serves where it lies between the stored state and the last charge.
         meter = self._meters.pop((tenant, window), None)
         current = meter is not None and row.folded <= meter.queries <= row.charged
@@ -212,26 +190,17 @@ class Meters:
         self._meters[tenant, window] = meter
         if len(self._meters) > _MOST_METERS:
             self._meters.popitem(last=False)
-        log = connection.execute(_LOGGED, key).scalar()
-        return _Index(row.seed, meter, row.charged, row.folded, log)
+        return _Index(meter, row.charged, row.folded)
 
 
 def _close_others(connection: Connection, tenant: int, window: int, policy: TenantPolicy) -> None:
-    """Settle the spending of a tenant's other windows.
-
-    Their vectors are erased, and so is the seed of their noise where no log's proofs need it.
-    """
+    """Settle the spending of a tenant's other windows, and erase their vectors."""
     of_tenant = windows.c.tenant == tenant
-    logged = set(
-        connection.execute(select(attested.c.window).where(attested.c.tenant == tenant)).scalars()
-    )
     rest = select(windows).where(of_tenant, windows.c.final.is_(None), windows.c.number != window)
     # Each open window becomes final with the mu that it has spent.
     for row in connection.execute(rest).all():
         meter = meter_of(connection, policy, row)
         values = {"folded": row.charged, "state": meter.to_bytes(), "final": meter.mu()}
-        if row.number not in logged:
-            values["seed"] = b""
         this_window = and_(of_tenant, windows.c.number == row.number)
         connection.execute(update(windows).where(this_window).values(**values))
     connection.execute(delete(charges).where(charges.c.tenant == tenant))
@@ -259,36 +228,30 @@ def used_for_life(connection: Connection, tenant: int, policy: TenantPolicy) -> 
 
 @dataclass(slots=True)
 class _Index:
-    seed: bytes
     # None: the budget for life is spent.
     meter: Odometer | None
     charged: int
     folded: int
-    log: str | None
 
 
-def _try(
-    request: ChargeRequest, counts: dict[Owner, int], places: dict[int, int], index: _Index
-) -> Reserved | Refused:
-    """Charge one query in memory if all three meters have room."""
+def _try(request: ChargeRequest, counts: dict[Owner, int], live: set[int], index: _Index) -> str:
+    """Charge one query in memory if all three meters have room; return which has none."""
     account, payer = _owners(request)
     by_account, by_payer = counts.get(account, 0), counts.get(payer, 0)
     limit = request.policy.claim.payer_queries
-    if request.account not in places:
-        return Refused("key")
+    if request.account not in live:
+        return "key"
     if index.meter is None:
-        return Refused("index")
-    if request.log != index.log:
-        return Refused("log")
+        return "index"
     if by_account >= request.policy.claim.queries:
-        return Refused("account")
+        return "account"
     if limit is not None and by_payer >= limit:
-        return Refused("payer")
+        return "payer"
     if not index.meter.charge(request.vector):  # last: it remembers each query that it accepts
-        return Refused("index")
+        return "index"
     # All three have room: the query takes its place in each.
     counts[account], counts[payer] = by_account + 1, by_payer + 1
-    return Reserved(index.seed, by_account, places[request.account])
+    return ""
 
 
 def _owners(request: ChargeRequest) -> tuple[Owner, Owner]:
@@ -352,24 +315,44 @@ class Reserver:
 
     Args:
         store: Where the meters are.
+        clock: Seconds since the epoch.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
         self._meters = Meters()
         self._waiting: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="meters", daemon=True)
         self._thread.start()
 
-    async def reserve(self, request: ChargeRequest) -> Reserved | Refused:
-        """Charge a query; it is paid for, durably, once this returns.
+    def window(self, principal: Principal) -> tuple[int, int]:
+        """Return the number of the tenant's window and the seconds until the next."""
+        return window_of(principal.created, principal.policy.claim.window, self._clock())
 
-        Raises:
-            StoreGoneError: The database failed; the query may have been charged.
+    def charge(self, principal: Principal, vector: NDArray[np.int16]) -> Future[None]:
+        """Charge a query of an account in the window under way, as :meth:`reserve` does."""
+        number, seconds_left = self.window(principal)
+        return self.reserve(
+            ChargeRequest(
+                principal.tenant,
+                principal.account,
+                principal.payer,
+                principal.policy,
+                number,
+                vector,
+                seconds_left,
+            )
+        )
+
+    def reserve(self, request: ChargeRequest) -> Future[None]:
+        """Charge a query; it is paid for, durably, once the result is there.
+
+        The result's error is :class:`SpentError`, or :class:`StoreGoneError` where the database
+        failed; the query may have been charged then.
         """
         pending: _Pending = (request, Future())
         self._waiting.put(pending)
-        return await asyncio.wrap_future(pending[1])
+        return pending[1]
 
     def close(self) -> None:
         """Finish what waits and end the thread."""
@@ -418,8 +401,11 @@ class Reserver:
             for _, future in batch:
                 future.set_exception(error)
             return
-        for (_, future), outcome in zip(batch, outcomes, strict=True):
-            future.set_result(outcome)
+        for (request, future), refused_by in zip(batch, outcomes, strict=True):
+            if refused_by:
+                future.set_exception(SpentError(refused_by, request.seconds_left))
+            else:
+                future.set_result(None)
 
 
-_Pending = tuple[ChargeRequest, "Future[Reserved | Refused]"]
+_Pending = tuple[ChargeRequest, "Future[None]"]

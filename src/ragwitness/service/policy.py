@@ -12,7 +12,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.privacy.bounds import composition_slack
 from ragwitness.privacy.codes import Placement
 from ragwitness.privacy.gaussian import epsilon_at, mu_for, sigma_for
-from ragwitness.privacy.mechanism import Mechanism, Sampler, mechanism_for, provable_mechanism
+from ragwitness.privacy.mechanism import Mechanism, Sampler, mechanism_for
 from ragwitness.privacy.odometer import Odometer, Terms
 from ragwitness.privacy.ranges import (
     Relation,
@@ -59,8 +59,7 @@ class Claim:
         joint_epsilon: Of the whole index in one window, over all accounts; None takes the epsilon
             of ``accounts`` accounts that ask all they may.
         lifetime_epsilon: Epsilon of the index's contents over all windows and accounts, at
-            ``joint_delta``; None takes that of :data:`LIFETIME` full windows. Policies of earlier
-            versions have none.
+            ``joint_delta``; None takes that of :data:`LIFETIME` full windows.
         texts: Whether retrieval and chats show ids and texts of the selection, or numbers of slots
             alone. With codes, of documents that share a word with the question.
         sigma: The least noise that keeps the account's promise, where 1 is a perfect match.
@@ -71,10 +70,7 @@ class Claim:
         relation: Which indexes are neighbours; ``replace`` covers adding and removing as well.
         window: Seconds after which the meters begin anew.
         embedder: Name of the embedder, for queries and documents; with codes nothing is embedded.
-        sampler: Sampler of the noise, ``table`` or ``exact``, where there is no ``scale``.
-        scale: Norm of the integer vectors, for answers that can be proved
-            (``provable_mechanism``); None takes a finer grid,
-            whose answers cannot.
+        sampler: Sampler of the noise, ``table`` or ``exact``.
         clip: Bounds within which every score is held before the noise; None: none. Public, so they
             must not come from the tenant's documents.
     """
@@ -94,7 +90,6 @@ class Claim:
     window: int = 30 * 86_400
     embedder: str = "minilm"
     sampler: Sampler = "table"
-    scale: int | None = None
     lifetime_epsilon: float | None = None
     texts: bool = False
     clip: tuple[float, float] | None = None
@@ -106,7 +101,7 @@ class TenantPolicy:
 
     Attributes:
         claim: As given, with nothing left open.
-        finder: The mechanism or placement; its digest enters the key of every noise.
+        finder: The mechanism or placement.
         budget: mu that no sequence of answers of one window may pass, over all accounts. Without
             noise 0.
     """
@@ -161,6 +156,15 @@ class TenantPolicy:
         return float(1 - (1 - self.chance) ** self.claim.queries)
 
     @property
+    def texts_shown(self) -> str:
+        """Which texts a client gets to read; the promise does not cover them."""
+        if not self.claim.texts:
+            return "none"
+        if self.placement is not None:
+            return "of selected documents that share a word with the question"
+        return f"of all selected slots: one account can read {self.reads:.2%} of the index"
+
+    @property
     def sensitivity(self) -> float:
         """The most that one answer moves one score, where 1 is a perfect match, as it is charged.
 
@@ -170,9 +174,8 @@ class TenantPolicy:
 
     @property
     def life(self) -> float:
-        """The mu that no answers of all windows together may pass; infinite without a promise."""
-        epsilon, mechanism = self.claim.lifetime_epsilon, self.mechanism  # codes have none: refused
-        return math.inf if epsilon is None else _budget(self.claim, mechanism, epsilon)
+        """The mu that no answers of all windows together may pass."""
+        return _budget(self.claim, self.mechanism, self.claim.lifetime_epsilon or 0.0)
 
     def meter(self, state: bytes | None, granted: float | None = None) -> Odometer:
         """Return the meter of a window's index.
@@ -210,8 +213,7 @@ class TenantPolicy:
         """
         try:
             fields: dict[str, Any] = json.loads(text)
-            # Earlier policies know noise alone.
-            claim = {"mechanism": "noise"} | fields["claim"]
+            claim = fields["claim"]
             if "placement" in fields:
                 return cls(Claim(**claim), Placement(**fields["placement"]))
             mechanism = fields["mechanism"]
@@ -339,11 +341,6 @@ def _check(claim: Claim) -> None:
                 f"Scores cannot be clipped to {low:g}..{high:g}.",
                 "Give bounds A,B with A below B, both from -1 to 1.",
             )
-        if claim.scale is not None:
-            raise InputError(
-                "The proof of a selection does not cover clipped scores.",
-                "Leave either the clipping or the scale out.",
-            )
     if claim.mechanism not in get_args(Finder):
         raise InputError(f"There is no mechanism {claim.mechanism!r}.", "Use codes or noise.")
     # delta* lies strictly between 0 and 1.
@@ -359,8 +356,6 @@ def _noise(claim: Claim, dimension: int, goal: float) -> tuple[Mechanism, float]
     """Return the mechanism with the least sigma that keeps ``goal``, and that sigma."""
 
     def built(sigma: float) -> Mechanism:
-        if claim.scale is not None:
-            return provable_mechanism(dimension, claim.capacity, claim.top, sigma, claim.scale)
         return mechanism_for(
             dimension, claim.capacity, claim.top, sigma, clip=claim.clip, sampler=claim.sampler
         )

@@ -5,68 +5,54 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from prometheus_client import start_http_server
+
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.server import is_loopback, listen, origin, serve_app
 from ragwitness.models.model_registry import load_embedder
-from ragwitness.service.app import create_app, make_generator, place_of
-from ragwitness.service.retrieval import Retriever
+from ragwitness.service.app import create_app
+from ragwitness.service.middleware import place_of
 from ragwitness.service.store import Store, open_store
 from ragwitness.service.tenants import list_tenants
-from ragwitness.service.window import Logs
 
 _log = logging.getLogger(__name__)
 _print = partial(print, flush=True)  # a reader of a pipe waits for the address
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSettings:
-    """Settings of a server.
-
-    Attributes:
-        database: URL or file; see :func:`~ragwitness.service.store.open_store`.
-        generator: ``reader``, ``hf:NAME_OR_FOLDER`` or ``URL#MODEL``.
-        template: Prompt template by name, or its file.
-        attest: Folders of the audit windows in whose logs answers stand.
-        key: File with the log's private key.
-    """
-
-    database: str | None = None
-    generator: str = "reader"
-    template: str = "plain"
-    attest: Sequence[str] = ()
-    key: str = ""
-
-
 def serve(
-    settings: ServiceSettings,
+    database: str | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,
+    metrics: int | None = None,
     *,
     announce: Callable[[str], None] = _print,
 ) -> None:
     """Serve until Ctrl-C or SIGTERM, then return.
 
     Args:
-        settings: Database and generator.
+        database: URL or file; see :func:`~ragwitness.service.store.open_store`.
         host: Address to listen on.
         port: Port; 0 takes a free one.
+        metrics: Port of 127.0.0.1 for ``/metrics``: it shows the traffic of all tenants.
         announce: Called with each line for the user.
 
     Raises:
         InputError: A setting is unusable.
-        ModelError: The generator cannot be loaded.
         StoreGoneError: The database does not answer.
     """
-    with closing(open_store(settings.database)) as store:
+    with closing(open_store(database)) as store:
         # Everything that can be refused is refused before the address is announced.
-        app = make_app(store, settings)
+        _load_embedders(store)
+        app = create_app(store)
+        if metrics is not None:
+            listen("127.0.0.1", metrics).close()  # a port that is taken is refused in our words
+            start_http_server(metrics, "127.0.0.1")
         listener = listen(host, port)
         listener.listen(1024)  # a burst waits in line instead of being turned away
 
@@ -80,23 +66,15 @@ def serve(
     announce("Stopped.")
 
 
-def make_app(store: Store, settings: ServiceSettings) -> Any:
-    """Return the application over an open database.
-
-    Raises:
-        InputError: A setting is unusable.
-        ModelError: The generator cannot be loaded.
-    """
-    logs = Logs(store, settings.attest, settings.key)
-    generator = make_generator(settings.generator, settings.template)
-    # Embedders of tenants are loaded now, so that no query has to wait for them.
+def _load_embedders(store: Store) -> None:
+    """Load the embedders of tenants now, so that no query has to wait for them."""
     claims = [row.claim for row in list_tenants(store)]
-    for spec in sorted({claim.embedder for claim in claims if claim.mechanism == "noise"}):
+    specs = {claim.embedder for claim in claims if claim.mechanism == "noise"}
+    for spec in sorted(specs - {"none"}):
         try:
             load_embedder(spec)
         except RagwitnessError as error:  # queries of its tenants fail; all others are answered
             _log.warning("embedder", extra={"fields": {"name": spec, "cause": place_of(error)}})
-    return create_app(store, generator, retriever=Retriever(store, logs=logs))
 
 
 class JsonLines(logging.Formatter):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from ragwitness.core.errors import InputError, MissingExtraError, RagwitnessError
-from ragwitness.service.tables import META, STEPS, migrate, spent, version_of
+from ragwitness.service.tables import META, VERSION, make_tables, spent, version_of
 
 VARIABLE = "RAGWITNESS_DATABASE"
 """Environment variable with the database's URL, where a password does not show in a list of
@@ -32,13 +31,6 @@ processes."""
 
 DEFAULT_DATABASE = "ragwitness-service.db"
 
-KEY_VARIABLE = "RAGWITNESS_TEXT_KEY"
-"""Environment variable with the file that holds the key of the hashes of texts."""
-
-DEFAULT_KEY = "ragwitness-service.key"
-"""The same for PostgreSQL, where no file lies beside the database."""
-
-_KEY_BYTES = 32
 _PATIENCE = 20  # seconds that a writer waits for others, and a reader for a connection
 _CONNECTIONS = 6  # of one process; PostgreSQL admits a hundred in all
 _MIGRATION_LOCK = 0x5261675769744E65  # any number that only we use
@@ -63,38 +55,6 @@ class Store:
     def name(self) -> str:
         """Where it is, without a password."""
         return self._engine.url.render_as_string(hide_password=True)
-
-    def text_key(self, *, make: bool) -> bytes:
-        """Return the key of the hashes of texts, which is kept beside the database and not in it.
-
-        Args:
-            make: Whether to make one where there is none: no hash is stored yet. Hashes under two
-                keys never match.
-
-        Raises:
-            InputError: The file cannot be read or made, or holds no key.
-        """
-        named = os.environ.get(KEY_VARIABLE)
-        default = f"{self._engine.url.database}.key" if self.sqlite else DEFAULT_KEY
-        path = Path(named or default)
-        try:
-            # O_EXCL: an existing key is never written over.
-            with suppress(FileExistsError):
-                if make:
-                    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-                    with os.fdopen(descriptor, "wb") as file:
-                        file.write(secrets.token_bytes(_KEY_BYTES))
-            if len(key := path.read_bytes()) >= _KEY_BYTES:
-                return key
-            reason = f"has {len(key)} bytes, and {_KEY_BYTES} are the least"
-        except OSError as error:
-            reason = f"cannot be read or made: {error.strerror}"
-        raise InputError(
-            f"The key {path} {reason}.",
-            f"Put back the one that documents were placed under, or name it with {KEY_VARIABLE}."
-            f" Where it is lost, write {_KEY_BYTES} random bytes there: what is added again is then"
-            " placed a second time, at twice its epsilon.",
-        ) from None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -197,7 +157,7 @@ class SharedReads:
 
 
 def open_store(database: str | None = None, *, create: bool = False) -> Store:
-    """Open a database and bring its tables up to date.
+    """Open a database; one without tables gets them.
 
     Args:
         database: ``postgresql://USER:PASSWORD@HOST/NAME``, ``sqlite:///FILE`` or a file name; None
@@ -205,7 +165,7 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
         create: Whether an SQLite file may be made.
 
     Raises:
-        InputError: It is no such URL, or the file is missing or another database.
+        InputError: It is no such URL, or the file is missing or of another program or version.
         MissingExtraError: The driver is not installed.
         StoreGoneError: PostgreSQL does not answer.
     """
@@ -213,16 +173,16 @@ def open_store(database: str | None = None, *, create: bool = False) -> Store:
     url = _url(database or os.environ.get(VARIABLE) or DEFAULT_DATABASE)
     if url.get_backend_name() == "sqlite":
         _check_file(url, create=create)
-    # Tables are brought up to date under a lock: two servers may start at once.
+    # Tables are made under a lock.
     store = Store(_engine(url))
     try:
         with store.reading() as connection:
-            ready = version_of(connection) == len(STEPS)
+            ready = version_of(connection) == VERSION
         if not ready:
             with store.writing() as connection:
                 if not store.sqlite:  # two servers may start at once
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
-                migrate(connection)
+                make_tables(connection)
     except BaseException:
         store.close()
         raise

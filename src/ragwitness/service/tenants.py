@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import secrets
 import time
@@ -16,7 +15,6 @@ from sqlalchemy import Connection, and_, delete, func, insert, select, update
 from ragwitness.core.errors import InputError
 from ragwitness.models.model_registry import load_embedder
 from ragwitness.privacy.gaussian import epsilon_at
-from ragwitness.privacy.streams import SEED_BYTES
 from ragwitness.service.meters import meter_of, used_for_life, window_of
 from ragwitness.service.policy import Claim, TenantPolicy, make_policy
 from ragwitness.service.principals import new_key
@@ -24,12 +22,10 @@ from ragwitness.service.store import Store
 from ragwitness.service.tables import (
     CLOSED,
     accounts,
-    attested,
     charges,
     contents,
     documents,
     payers,
-    placements,
     spent,
     tenants,
     windows,
@@ -68,14 +64,18 @@ def create_tenant(store: Store, name: str, claim: Claim, *more: str) -> TenantPo
 
 
 def dimension_of(claim: Claim) -> int:
-    """Return the dimension of a claim's embedder, by measure; 0 where nothing is embedded."""
-    if claim.mechanism != "noise":
-        return 0
+    """Return the dimension of a claim's embedder, by measure; 0 where nothing is embedded.
+
+    ``none`` is 1: a retriever before the library gives the scores, and each query is charged as the
+    worst that there is.
+    """
+    if claim.mechanism != "noise" or claim.embedder == "none":
+        return int(claim.mechanism == "noise")
     return int(load_embedder(claim.embedder).embed(["dimension"]).shape[1])
 
 
 def erase_tenant(store: Store, tenant: str) -> dict[str, Any]:
-    """Erase a tenant: documents, accounts, keys, meters, seeds, charges, placements and its name.
+    """Erase a tenant: documents, accounts, keys, meters, charges, placements and its name.
 
     Returns:
         A receipt: what was erased, how many rows of each, when, and what remains.
@@ -92,7 +92,7 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, Any]:
             owners = select(table.c.id).where(table.c.tenant == row.id)
             meters = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
             counts["meters"] += connection.execute(delete(spent).where(meters)).rowcount
-        every = (accounts, payers, documents, contents, placements, charges, attested, windows)
+        every = (accounts, payers, documents, contents, charges, windows)
         for table in every:
             erased = connection.execute(delete(table).where(table.c.tenant == row.id))
             counts[table.name] = erased.rowcount
@@ -116,7 +116,7 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
     """Count as spent all windows that may have been used since a restored copy was made.
 
     Every window that is open, and every one that may have been open since, is spent in full. The
-    window under way answers nothing, and no noise of the copy is drawn again.
+    window under way answers nothing, and its noise was drawn for the copy alone.
 
     Returns:
         Windows that were counted so, by tenant; 0 where documents are placed for life.
@@ -145,7 +145,7 @@ def count_as_spent(store: Store, now: float | None = None) -> dict[str, int]:
             gone = windows.c.number.in_({*unsure, current})
             connection.execute(delete(windows).where(of_tenant, gone))
             connection.execute(delete(charges).where(charges.c.tenant == row.id))
-            closed = {"tenant": row.id, "number": current, "seed": os.urandom(SEED_BYTES)}
+            closed = {"tenant": row.id, "number": current}
             connection.execute(insert(windows).values(closed | CLOSED))
             counted[row.name] = len(unsure)
     return counted
@@ -176,7 +176,7 @@ def add_accounts(
     keys = [new_key() for _ in names]
     with store.writing() as connection:
         row = find_tenant(connection, tenant, lock=True)
-        for number, (name, (_, stored)) in enumerate(zip(names, keys, strict=True), row.next_place):
+        for name, (_, stored) in zip(names, keys, strict=True):
             _check_name("account", name)
             # Each payer has a meter, so that more accounts do not buy more queries.
             _check_name("payer", payer or name)
@@ -186,11 +186,8 @@ def add_accounts(
                     f"Take another name, or: ragwitness service tenants rotate-key {tenant} {name}",
                 )
             paid_by = _payer(connection, row.id, payer or name)
-            values = {"tenant": row.id, "payer": paid_by, "name": name, "place": number}
+            values = {"tenant": row.id, "payer": paid_by, "name": name}
             connection.execute(insert(accounts).values(**values, **stored))
-        # A place is never given twice, not even a revoked account's: the noise is keyed by it.
-        used = {"next_place": row.next_place + len(names)}
-        connection.execute(update(tenants).where(tenants.c.id == row.id).values(**used))
     return [text for text, _ in keys]
 
 
@@ -203,7 +200,7 @@ def rotate_key(store: Store, tenant: str, name: str) -> str:
         InputError: No such tenant or account.
     """
     text, stored = new_key()
-    # Row and place stay: a new key must not begin a new allowance.
+    # The row stays: a new key must not begin a new allowance.
     _change(store, tenant, name, {**stored, "revoked": None})
     return text
 
@@ -324,7 +321,7 @@ class TenantBudget:
         joint_epsilon: Budget of a window.
         delta: Failure probability of both.
         life_epsilon: Spent over all windows, at ``delta``; one under way counts with its grant.
-        lifetime_epsilon: Bound of ``life_epsilon``; None for a tenant without such a promise.
+        lifetime_epsilon: Bound of ``life_epsilon``.
         account_limit: Queries of an account per window.
         payer_limit: Queries of a payer per window.
         accounts: Meters of the accounts.
@@ -340,7 +337,7 @@ class TenantBudget:
     joint_epsilon: float | None
     delta: float
     life_epsilon: float
-    lifetime_epsilon: float | None
+    lifetime_epsilon: float
     account_limit: int
     payer_limit: int | None
     accounts: tuple[AccountRow, ...]
@@ -392,7 +389,7 @@ def budget_of(store: Store, tenant: str, now: float | None = None) -> TenantBudg
             joint_epsilon=claim.joint_epsilon,
             delta=claim.joint_delta,
             life_epsilon=epsilon_at(claim.joint_delta, math.sqrt(used)),
-            lifetime_epsilon=None if math.isinf(life) else epsilon_at(claim.joint_delta, life),
+            lifetime_epsilon=epsilon_at(claim.joint_delta, life),
             account_limit=claim.queries,
             payer_limit=claim.payer_queries,
             accounts=_accounts(connection, row.id, number),

@@ -11,11 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from ragwitness.rag.config import TEMPLATES
-from ragwitness.service.app import Generator, create_app
+from ragwitness.service.app import create_app
 from ragwitness.service.retrieval import Retriever
 from ragwitness.service.store import Store, open_store
-from tests.support.parrot import Parrot
 
 
 @pytest.fixture
@@ -33,12 +31,10 @@ class Service:
         self.store = store
         self.now = 0.0
         self.retriever = Retriever(store, clock=lambda: self.now)
-        self.generator: Any = Generator(Parrot(), TEMPLATES["plain"])
-        self.more: dict[str, Any] = {}  # of create_app
 
     @property
     def app(self) -> Any:
-        return create_app(self.store, self.generator, retriever=self.retriever, **self.more)
+        return create_app(self.store, retriever=self.retriever)
 
     def send(
         self, path: str, body: object = None, key: str | None = None, **options: Any
