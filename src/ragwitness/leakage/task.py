@@ -41,9 +41,9 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         corpus: The private records that may leak: a JSONL or CSV file, or a folder of text files.
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
-        attacks: The attacks: all of an attacker, or names with commas between them: composite,
-            composite-conditions, composite-contacts, forms, escalation, pide; or aimed, the test of
-            the corpus's owner, system-prompt, memory, and planted, after --plant.
+        attacks: The attacks: all of an attacker, or names with commas between them. All are
+            composite, composite-conditions, composite-contacts, forms, escalation and pide. By name
+            alone: aimed, the test of the corpus's owner; system-prompt; memory; planted.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         background: Texts that are like the corpus and that the target does not hold. They show what

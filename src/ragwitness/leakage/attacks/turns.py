@@ -1,7 +1,7 @@
 """Attacks of several prompts that belong together: escalation, memory, planted documents.
 
-Each prompt is a question of its own, so that every target can be asked: an earlier answer is quoted
-in the next prompt, as a client without a session does.
+Every target can be asked, since no prompt needs a session. The next prompt quotes the earlier
+answer, as a client does that keeps the conversation itself.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Marked:
 
     @property
     def documents(self) -> tuple[Document, ...]:
-        """The documents to plant; the mark stands there in two parts, so that no quote holds it."""
+        """The documents to plant, with the mark in two parts: a quote of them does not hold it."""
         texts = PROMPTS[self.config.section].get("documents", ())
         halves = dict(zip(("first", "second"), self._mark, strict=True))
         return tuple(
