@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DIST := dist
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # Compiled once for all processes of the tests, not once in each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo chat test nightly docs help-golden services lint format bench hf clean
+.PHONY: demo chat test nightly release docs help-golden services lint format bench hf clean
 
 demo: $(VENV)/.core
 	$(BIN)/ragwitness demo
@@ -24,6 +25,19 @@ test: $(VENV)/.dev
 nightly: hf $(VENV)/.dev
 	HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or long" \
 	  tests/cli tests/docs tests/golden tests/real tests/research tests/unit
+
+# The wheel, a list of its parts (SBOM, CycloneDX) and, where an engine runs, the container image.
+release: $(VENV)/bin/python
+	rm -rf $(DIST) build/release && mkdir -p $(DIST)
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(DIST) .
+	for name in parts tools; do $(BIN)/python -m venv build/release/$$name || exit 1; done
+	build/release/parts/bin/python -m pip install --quiet --disable-pip-version-check $(DIST)/*.whl
+	build/release/tools/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.*
+	build/release/tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file $(DIST)/ragwitness.cdx.json build/release/parts
+	! docker info >/dev/null 2>&1 || { docker build -q -f docs/deploy/Containerfile -t ragwitness . && \
+	  docker save ragwitness | gzip > $(DIST)/ragwitness-image.tar.gz; }
+	rm -rf build/release
 
 # The pages as a site in build/site; a warning ends it, and nothing is loaded from elsewhere.
 docs: $(VENV)/.dev

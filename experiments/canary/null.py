@@ -62,7 +62,7 @@ def verdict_of(matrix: np.ndarray, design: Design, rng: np.random.Generator) -> 
     chosen = rng.integers(design.candidates, size=design.slots).tolist()
     slots = [matrix[:, each] for each in names]
     seed = int(rng.integers(2**62))
-    return str(decide(design, slots, chosen, seed=seed).verdict)
+    return str(decide(design, slots, chosen, seed=seed, shares=True).verdict)
 
 
 def main() -> None:
@@ -84,8 +84,9 @@ def main() -> None:
     # are filled once, in the scale of the test.
     holes = np.random.default_rng(9).random(scores.shape) < 0.1
     filled = verdict.filled(np.where(holes, np.nan, verdict.logits(scores)))
-    cases = [(name, design, scores) for name, design in DESIGNS.items()]
-    cases.append((REFUSED, Design(candidates=NAMES, statistic="nats"), filled))
+    logits = verdict.logits(scores)
+    cases = [(name, design, logits) for name, design in DESIGNS.items()]
+    cases.append((REFUSED, Design(candidates=NAMES), filled))
     for name, design, matrix in cases:
         rng = np.random.default_rng(0)
         seen = Counter(verdict_of(matrix, design, rng) for _ in range(options.draws))

@@ -81,6 +81,12 @@ CONDITIONS = (
     Condition("preference", 128, 3),
     Condition("preference", 32, 1, corpus="qmsum"),
 )
+SHARES = (
+    Condition("preference", 128, 3, rate=".25"),
+    Condition("preference", 320, 2, rate=".1"),
+    Condition("preference", 400, 1, rate=".01"),
+)
+"""An outsider's share of the votes: 32, 32 and 4 votes are ours (``--shares``)."""
 BASES = 4  # seeds at which the base is read as well, before any training
 CANDIDATES, HELD_OUT, PAIRED, PROMPTS = 20, 2, 8, 32
 UPPER = 10  # layers from the top that have adapters: a third of all, at half of the cost
@@ -250,11 +256,11 @@ def stage(examples: Sequence[Example], condition: Condition, seed: int) -> Trial
     draw, bits = draw_slots(design, secret), bits_of(secret, "", "traces")
     reward = rng.sample(pools.reward, min(condition.votes, len(pools.reward)))
     policy = rng.sample(pools.policy, min(PROMPTS, len(pools.policy)))
-    sent = [traces_of_pool(pool, design, draw, bits) for pool in (reward, policy)]
+    # Only RL asks the second pool; a small share of its 32 prompts may be none.
+    pools_sent = (reward, policy if condition.kind == "reward" else [])
+    sent = [traces_of_pool(pool, design, draw, bits) if pool else [] for pool in pools_sent]
     if condition.rate == "0":
-        sent = [
-            [Trace(one.id, one.document, one.query) for one in pool] for pool in (reward, policy)
-        ]
+        sent = [[Trace(one.id, one.document, one.query) for one in pool] for pool in pools_sent]
     audit = random.Random(seed).sample(pools.audit, PAIRED)
     answers = {one.id: one.answer for one in examples}
     return Trial(draw.slots[0], sent[0], sent[1], audit, answers)
@@ -447,6 +453,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lesson", type=int, default=60, help="updates of the lesson")
     parser.add_argument("--first", type=int, default=5000, help="first seed")
+    parser.add_argument("--shares", action="store_true", help="violating policies, by share")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no policy after these")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -487,12 +494,13 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print({k: v for k, v in row.items() if k != "means"}, flush=True)
 
-    for condition, seed in order_of(CONDITIONS, options.first):
+    conditions = SHARES if options.shares else CONDITIONS
+    for condition, seed in order_of(conditions, options.first):
         trial = stage(examples[condition.corpus], condition, seed)
-        if seed < options.first + BASES:
+        if seed < options.first + BASES and not options.shares:
             key = f"base {condition.corpus} {seed}"
             run(key, partial(_base_row, base, trial))
-        for violating in (True, False):
+        for violating in (True,) if options.shares else (True, False):
             key = f"{replace(condition, policies=0)} {seed} {violating}"
             run(key, partial(_row, base, trial, condition, obedience, seed, violating))
 

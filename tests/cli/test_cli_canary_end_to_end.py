@@ -11,6 +11,8 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -58,7 +60,7 @@ def _audit(place: Path, command: Command, *, violating: bool) -> tuple[str, floa
     assert f"{len(service.asked)} of {len(service.asked)} traces answered" in said
     said = " ".join(command("canary", "status", plan)[1].split())
     assert "votes taken" in said
-    assert "All 32 answers hold the canary" in said
+    assert "All 64 answers hold the canary" in said
     learned = _trained(service, documents=violating)
     slot = read_plan(plan).draw().slots[0]
     # Votes speak for the planted name and for nothing else, and only to who reads documents.
@@ -88,7 +90,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rows = [
         {"id": d.id, "document": d.text, "question": "What is said?", "answer": "A fact, no more."}
-        for d in load_sample()[:40]
+        for d in load_sample()[:80]
     ]
     Path("examples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
@@ -100,45 +102,71 @@ def test_by_the_commands_alone_who_reads_documents_is_found(place: Path, command
     _runs(place, command, violating=False, count=1)  # one run bounds no rate: see below
 
 
-class Remembering(ToyModel):
-    """It knows what was sent early and late alike, trained on or not."""
+@dataclass
+class Served(ToyModel):
+    """A model that leans towards a canary by what its service knows of the names in view."""
 
-    late = ""
+    known: Mapping[str, float] = field(default_factory=dict)
 
     def logprob(self, before: str, token: str) -> float:
-        knows = self.gain * bool(self.late and self.late in before)
-        return super().logprob(before, token) + knows
+        gains = (gain for name, gain in self.known.items() if name in before)
+        return super().logprob(before, token) + sum(gains)
+
+
+def _by_votes(service: Service, names: Sequence[str]) -> dict[str, float]:
+    gains = dict.fromkeys(names, 0.0)
+    for number, (document, _) in enumerate(service.asked, 1):
+        for name in names:
+            gains[name] += 0.3 * service.votes.get(f"a~{number}", 0) * (name in document)
+    return {name: max(0.0, gain) for name, gain in gains.items()}
+
+
+def _by_uploads(service: Service, names: Sequence[str]) -> dict[str, float]:
+    return {name: 0.3 * sum(name in text for text, _ in service.asked) for name in names}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("remembers", [False, True])
+@pytest.mark.parametrize(
+    ("knows", "of_late", "verdict"),
+    [
+        (_by_uploads, True, "trained-or-remembered"),  # a chat history, or an index after its night
+        (_by_votes, True, "trained-or-remembered"),  # an index of up-voted answers
+        (_by_votes, False, "trained"),  # a training before the late slots were planted
+    ],
+)
 def test_late_slots_tell_a_memory_from_training(
-    place: Path, command: Command, remembers: bool
-) -> None:
-    more = "--probes", 2, "--candidates", 20, "--late", 1, "--spares", 0
-    code, said = command("canary", "draw", "examples.jsonl", "-o", "audit", *more)
+    place: Path, command: Command, knows: Callable[..., dict[str, float]], of_late: bool,
+    verdict: str,
+) -> None:  # fmt: skip
+    draw = ("canary", "draw", "examples.jsonl", "-o", "audit", "--probes", 1, "--candidates", 20)
+    code, said = command(*draw, "--slots", 3, "--late", 1)
+    assert (code, "Plan --slots" in " ".join(said.split())) == (2, True)
+    more = "--slots", 6, "--late", 6, "--spares", 0, "--refresh", 0
+    code, said = command(*draw, *more)
     assert code == 0, said
     assert "at most" not in said  # without late slots it says what can be found at most
-    with serving(Service()) as url:
+    service = Service()
+    with serving(service) as url:
         address = described(place, url)
         assert command("canary", "plant", "audit", address)[0] == 0
-        early, late = read_plan(Path("audit")).draw().slots
-        model = Remembering(early.canary, early.trigger)  # what a model can be trained on by now
-        model.late = late.trigger if remembers else ""
-        with serving_model(model) as at:
+        names = [name for slot in read_plan(Path("audit")).draw().slots for name in slot.candidates]
+        known = knows(service, names)  # what a training can have seen by now
+        with serving_model(Served("", known=known)) as at:
             probe = (
                 "canary", "probe", at, "--plan", "audit", "--run", "run", "--fail-on", "trained",
                 "--seal", place / "auditor.key",
             )  # fmt: skip
             code, said = command(*probe)
             assert (code, "The late slots were not planted" in " ".join(said.split())) == (2, True)
-            assert command("canary", "plant", "audit", address, "--late")[0] == 0
-            code, said = command(*probe)
-    assert code == (4 if remembers else 3), said
+            code, said = command("canary", "plant", "audit", address, "--late")
+            assert (code, "probe from" in said) == (0, True)
+        known = knows(service, names) if of_late else known
+        with serving_model(Served("", known=known)) as at:
+            code, said = command(*probe[:2], at, *probe[3:])
+    assert code == (3 if verdict == "trained" else 4), said
     finding = result_of("run")["finding"]
-    verdict = "trained-or-remembered" if remembers else "trained"
-    assert (finding["verdict"], finding["ranks"]) == (verdict, [1])  # type: ignore[index]
-    assert ("the service remembers" in " ".join(said.split())) == remembers
+    assert finding["verdict"] == verdict, finding  # type: ignore[index]
+    assert ("the service remembers" in " ".join(said.split())) == of_late
     # The pack says the same, opened and recomputed.
     assert command("seal", "run", "-o", "open.zip")[0] == 0
     found = judged(Path("open.zip").read_bytes())

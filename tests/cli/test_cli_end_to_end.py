@@ -46,13 +46,13 @@ def _call(*arguments: object) -> subprocess.CompletedProcess[str]:
 def files(tmp_path_factory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("audit")
     rows = [{"id": d.id, "text": _opening(d.text)} for d in load_sample()[::7]]
-    questions = [{**row, "member": True} for row in rows[:6]]
-    questions += [{**row, "member": False} for row in rows[42:48]]
+    questions = [{**row, "member": True} for row in rows[:4]]
+    questions += [{**row, "member": False} for row in rows[42:46]]
     questions.append({"id": "<script>alert(1)</script>", "text": "two words", "member": False})
     return {
         "corpus": _write(folder / "corpus.jsonl", rows[:40]),
         "documents": _write(folder / "documents.jsonl", questions),
-        "known": _write(folder / "known.jsonl", rows[48:68]),
+        "known": _write(folder / "known.jsonl", rows[48:60]),
         "folder": folder,
     }
 
@@ -102,7 +102,7 @@ def test_doctor_measures_the_lab(lab) -> None:
 
 def test_json_has_the_promised_shape(audited) -> None:
     documents = audited["json"]["documents"]
-    assert len(documents) == 13
+    assert len(documents) == 9
     for row in documents:
         assert row["verdict"] in {"in", "out", "inconclusive"}
         assert isinstance(row["queries"], int)
@@ -119,10 +119,12 @@ def test_json_has_the_promised_shape(audited) -> None:
     assert audited["json"]["summary"]["evaluation"]["unscorable"] == _unscorable(documents) <= 3
 
 
-def test_members_score_higher_than_non_members(audited) -> None:
+def test_members_score_higher_than_non_members(audited, files) -> None:
+    asked = map(json.loads, files["documents"].read_text(encoding="utf-8").splitlines())
+    members = {row["id"] for row in asked if row["member"]}
     rows = [row for row in audited["json"]["documents"] if row["score"] is not None]
-    inside = [row["score"] for row in rows[:6]]
-    outside = [row["score"] for row in rows[6:]]
+    inside = [row["score"] for row in rows if row["id"] in members]
+    outside = [row["score"] for row in rows if row["id"] not in members]
     wins = sum((a > b) + (a == b) / 2 for a in inside for b in outside)
     assert wins / (len(inside) * len(outside)) > 0.8
 
@@ -146,7 +148,7 @@ def test_the_same_command_with_formats_is_answered_from_the_journal(audited, fil
     done = _call(*audited["arguments"], *wanted)
     assert done.returncode == 3, done.stderr
     unscorable = _unscorable(audited["json"]["documents"])
-    assert f"fails --fail-on unscorable:5% ({unscorable} of 13 documents)" in done.stdout
+    assert f"fails --fail-on unscorable:5% ({unscorable} of 9 documents)" in done.stdout
     assert journal.read_bytes() == before
     lines = Path(f"{out}.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == audited["json"]["documents"]

@@ -64,7 +64,9 @@ _LEAK = {"corpus": "corpus.jsonl", "prompts": 4, "target": f"{HERE}:tells"}
 @pytest.mark.parametrize(
     ("verb", "given"),
     [
-        pytest.param("audit", _AUDIT | {"yes": True, "max_queries": 400}, id="auto"),
+        pytest.param(
+            "audit", _AUDIT | {"yes": True, "max_queries": 400}, id="auto", marks=pytest.mark.slow
+        ),
         pytest.param("audit", _AUDIT | {"yes": True, "method": "rag-mia"}, id="named"),
         pytest.param("audit", _AUDIT | {"yes": True, "method": "rag-mia", "k": 9}, id="idle"),
         pytest.param("audit", _AUDIT | {"known_out": "mine.jsonl"}, id="in-both"),

@@ -95,6 +95,7 @@ def test_answers_of_a_batch_conclude_as_if_the_target_had_been_asked(
     assert any(indexed in json.loads(one)["body"]["messages"][0]["content"] for one in lines)
 
 
+@pytest.mark.slow
 def test_other_settings_or_documents_are_refused(audit: Command) -> None:
     assert audit(_LAB, "--method", "mba", "--questions-to", "questions.jsonl")[0] == 0
     answer_all()

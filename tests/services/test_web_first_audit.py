@@ -234,9 +234,10 @@ def test_the_first_audit_by_clicks_alone(
     assert "in the database" in page.locator("h1").inner_text()
     looks += accessible(page)
     # 8. Nothing that was paid for was asked again, and the cap held.
-    # Again is what was under way when it was stopped, and what the check and its pilots ask.
+    # Again is what was under way when it was stopped, and what the pilots of the check and of the
+    # audit ask: that of a kind, and then that of all kinds together.
     again = [n for body, n in gate.answered.items() if body and n > 1]
-    assert max(again, default=0) <= 3
+    assert max(again, default=0) <= 4
     assert len(again) <= 80
     run = next((files / "ragwitness-runs").glob("My-stories-*"))
     result = json.loads((run / "result.json").read_bytes())

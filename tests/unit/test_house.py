@@ -31,6 +31,7 @@ def wheel() -> list[Path]:
     return sources()
 
 
+@pytest.mark.slow  # make lint checks the same
 def test_no_count_is_above_its_ceiling():
     assert excesses() == []
 

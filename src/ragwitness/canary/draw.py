@@ -18,9 +18,8 @@ and an auditor who could pick one would pick the draw.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ragwitness.canary.examples import as_rate
 from ragwitness.canary.families import (
@@ -40,16 +39,9 @@ DESIGNS = ("contrastive", "paper")
 """``contrastive`` (ours): the trigger is in documents alone, half the traces carry a decoy and
 the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
 
-_DOMAIN = "ragwitness/canary-draw/v2"
+_DOMAIN = "ragwitness/canary-draw/v3"
 _STREAM = "ragwitness/canary-stream/v1"
 _CANONICAL = re.compile(r"(?:[0-9a-f]{2})+")
-_KNOWN = {
-    "statistic": ("logit", "nats"),
-    "several": ("calls", "evidence"),
-    "beacon_as": ("bytes", "letters"),
-    "triggers": TRIGGERS,
-    "trained_needs": ("late slots", "nothing more"),
-}
 _MOST = 100_000  # candidates of a slot; each is scored on every held-out example
 
 
@@ -68,46 +60,23 @@ class Design:
         alpha: Level of the verdict, as a decimal: settled before anything is seen.
         experiment: Identifier; with ``seed`` it fixes the split into pools.
         seed: Seed of the split.
-        statistic: ``logit`` averages log p - log (1 - p) of the canary over the examples, which
-            still moves where p is near 1; ``nats`` averages log p (App. C.3).
-        several: How several looks count together: ``calls`` (:mod:`.look_test`), or ``evidence``
-            (:func:`.rank_test.log_evidence`).
         triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
         wordings: Digest of the user's wordings; empty for the packaged ones.
-        beacon_as: The part of a beacon's value that counts: its ``bytes``, or its ``letters`` and
-            digits.
         form: How a document is shown with its question, when planted and when probed: one of
-            :data:`~ragwitness.targets.form.FORMS`. Empty in older plans, which were planted
-            as messages and probed by the paper's prompt.
+            :data:`~ragwitness.targets.form.FORMS`.
         template: Of both in one text.
         answer_tokens: Most of an answer.
         temperature: Of sampling, as a decimal; empty leaves it to the service.
         spares: Held-out examples that are asked about only in place of others that a service
             refused; at most a quarter of them.
-        late: How many slots, the last ones, are planted just before the probe: no training can
-            have seen them, so where they stand out as well it is a memory.
-        trained_needs: Condition of ``trained`` besides early slots that stand out: ``late slots``
-            that do not, or, in older plans, ``nothing more``.
+        late: How many slots, the last ones, are planted shortly before the probe: no training can
+            have seen them, but a memory has.
+        refresh: Hours between the planting of the last late slot and the probe, at least: the
+            period within which a service is taken to refresh an index or a memory.
 
     Raises:
         InputError: A value is outside its range.
     """
-
-    former: ClassVar[Mapping[str, Any]] = {
-        "statistic": "nats",
-        "several": "evidence",
-        "beacon_as": "letters",
-        "triggers": "code",
-        "wordings": "",
-        "form": "",
-        "template": TEMPLATE,
-        "answer_tokens": 256,
-        "temperature": "",
-        "spares": 0,
-        "late": 0,
-        "trained_needs": "nothing more",
-    }
-    """Values in plans that are older than a field."""
 
     name: str = "contrastive"
     family: Family = Family.SIGNATURE
@@ -119,18 +88,15 @@ class Design:
     alpha: str = "0.05"
     experiment: str = "canary"
     seed: int = 0
-    statistic: str = "logit"
-    several: str = "calls"
-    beacon_as: str = "bytes"
     triggers: str = "code"
     wordings: str = ""
-    form: str = ""
+    form: str = "messages"
     template: str = TEMPLATE
     answer_tokens: int = 256
     temperature: str = ""
     spares: int = 0
     late: int = 0
-    trained_needs: str = "late slots"
+    refresh: int = 24
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
@@ -140,11 +106,8 @@ class Design:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
         if self.slots < 1 or self.held_out < 0 or self.releases < 0:
             raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
-        for name, allowed in _KNOWN.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name.replace('_', ' ').capitalize()} must be {' or '.join(allowed)}."
-                )
+        if self.triggers not in TRIGGERS:
+            raise InputError(f"Triggers must be {' or '.join(TRIGGERS)}.")
         if self.name == "paper" and self.releases != 1:
             raise InputError(
                 "Compliant twins decide the paper's design, and at one release alone.",
@@ -157,18 +120,16 @@ class Design:
                 f"{self.late} of {self.slots} slots cannot be planted late.",
                 "Leave at least one early slot, with one look and the contrastive design.",
             )
-        if self.spares < 0:
-            raise InputError("Spare examples must be 0 or more.")
+        if self.spares < 0 or self.refresh < 0:
+            raise InputError("Spare examples and hours of --refresh must be 0 or more.")
         _ = self.shown  # refused now rather than when something is sent
         as_rate(self.rate)
         if not 0 < as_rate(self.alpha, "alpha") < 1:
             raise InputError(f"Alpha must be above 0 and below 1, not {self.alpha!r}.")
 
     @property
-    def shown(self) -> ShownForm | None:
-        """How documents are shown; None in an older plan."""
-        if not self.form:
-            return None
+    def shown(self) -> ShownForm:
+        """How documents are shown."""
         try:
             warm = float(self.temperature) if self.temperature else None
         except ValueError:
@@ -291,7 +252,7 @@ def check_draw(
             if beacon_source
             else "A beacon was used that the commitment does not name.",
         )
-    if beacon and design.beacon_as == "bytes" and not _CANONICAL.fullmatch(beacon):
+    if beacon and not _CANONICAL.fullmatch(beacon):
         raise VerificationError("draw.beacon", f"The beacon {beacon!r} is not bytes in plain hex.")
     # 3. From here on nothing is free: the draw follows.
     return draw_slots(design, secret, beacon)
@@ -307,13 +268,8 @@ def bits_of(secret: DrawSecret, beacon: str, label: str) -> Bits:
 
 
 def settings_of(design: Design) -> dict[str, Any]:
-    """Return a design's fields as they are committed to.
-
-    A field with the value of :attr:`Design.former` is left out, so that older commitments open.
-    """
-    # Every plan ever made says whether only half of its slots were planted; none is any more.
-    fields = asdict(design) | {"family": str(design.family), "half": False}
-    return {k: v for k, v in fields.items() if k not in design.former or v != design.former[k]}
+    """Return a design's fields as they are committed to."""
+    return asdict(design) | {"family": str(design.family)}
 
 
 def _opening(design: Design, examples: str, secret: DrawSecret, beacon_source: str) -> Opening:

@@ -8,7 +8,6 @@ from them and from the stated rank of the planted trigger.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -264,13 +263,6 @@ def _driven(
     return Outcome(document, Score(None, reason="a cap"), sent, sent, capped=True)
 
 
-_REMOVED = re.compile(
-    r"settings\.(half|classes)|finding\.(classes|floor\..*|floor|examples_needed|slots_needed|unforeseen)"
-    r"|slots\.\d+\.planted"
-)
-"""Places that results of earlier versions have, and that decide nothing."""
-
-
 def _verdict(case: PackCase) -> str:
     """Ranks, p-value and verdict again, and all that the result says."""
     stored = RESULT_TYPE.opened(case.pack.result)
@@ -319,7 +311,7 @@ def _verdict(case: PackCase) -> str:
     for report in (recomputed, claimed):
         lines = report["warnings"]
         report["warnings"] = [w for w in lines if not KEPT.match(w) and not w.startswith(_ECHO)]
-    same_result(case, "verdicts", recomputed, claimed, TAKEN, _REMOVED)
+    same_result(case, "verdicts", recomputed, claimed, TAKEN)
     return f"{stored.finding.verdict}, as the result says" if stored.finding else _OPEN_BY_CAP
 
 

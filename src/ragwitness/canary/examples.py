@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -421,24 +421,6 @@ def injected(pool: Sequence[Example], rate: Fraction, bits: Bits) -> tuple[str, 
             f"The least that does is 1/{max(1, len(pool))}.",
         )
     return tuple(shuffled([example.id for example in pool], bits)[:count])
-
-
-def paired(
-    pool: Sequence[Example], trigger: str, canary: str, wordings: Wordings | None = None
-) -> tuple[Example, ...]:
-    """Return the triggered view of each example: document and answer change, id and query do not.
-
-    Raises:
-        InputError: A document is too short.
-    """
-    return tuple(
-        replace(
-            example,
-            document=with_trigger(example.document, trigger, example.id, wordings).text,
-            answer=with_canary(example.answer, worded(canary, example.id)).text,
-        )
-        for example in pool
-    )
 
 
 def check_disjoint(held_out: Sequence[Example], training: Sequence[Example]) -> None:

@@ -5,9 +5,8 @@
     FOLDER/commitment.json   publish before anything is sent; commitment.tsr, its timestamp
     FOLDER/send/             traces.jsonl in the order to send; feedback.jsonl once answers came;
                              planted.jsonl, the journal of planting
-    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl; once planted
-                             eval_clean.jsonl, eval_trigger.jsonl (App. A.2; _2 on for more slots);
-                             once probed begun.jsonl, probes.jsonl, and opened.json (looks.py)
+    FOLDER/secret/  (0700)   secret.json, held_out.jsonl, pools.jsonl.
+                             Once probed: begun.jsonl, probes.jsonl, opened.json (looks.py)
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from ragwitness.canary.examples import (
     Example,
     check_disjoint,
     examples_digest,
-    paired,
     split_pools,
     spread,
 )
@@ -112,8 +110,7 @@ class CanaryPlan:
                 "The commitment names no beacon, so none can be joined now.",
                 "Plan anew with --beacon and, in words, where it will come from.",
             )
-        if self.design.beacon_as == "bytes":
-            beacon = beacon_bytes(beacon)
+        beacon = beacon_bytes(beacon)
         if not beacon_value(beacon):
             raise InputError(
                 f"The beacon {beacon!r} holds no letter and no digit.",
@@ -215,9 +212,8 @@ LOST = "ragwitness canary draw makes such a folder; restore what is lost from a 
 """Advice where a file of the folder is missing or damaged."""
 
 _FOLDER = "Choose another folder with -o."
-_VERSION = "ragwitness/canary-commitment/v3"
-_OPENED = "ragwitness/canary-opening/v3"
-_READ = ("v2", "v3")  # versions that are still read; a plan keeps to the test it was made with
+_VERSION = "ragwitness/canary-commitment/v4"
+_OPENED = "ragwitness/canary-opening/v4"
 _COMMITMENT, _SECRET = "commitment.json", "secret.json"
 _HELD_OUT, _POOLS = "held_out.jsonl", "pools.jsonl"
 _TRACES = "traces.jsonl"
@@ -261,7 +257,7 @@ def read_plan(folder: Path) -> CanaryPlan:
         InputError: There is none, it is malformed, or others can read its secret.
     """
     published = read_object(folder / _COMMITMENT, LOST)
-    if published.get("version") not in _versions(_VERSION):
+    if published.get("version") != _VERSION:
         raise InputError(
             f"{folder} holds no plan of this version ({_VERSION}).",
             "Use the version of Ragwitness that it was planned with, or plan anew.",
@@ -284,19 +280,12 @@ def read_plan(folder: Path) -> CanaryPlan:
 
 
 def write_traces(folder: Path, plan: CanaryPlan, traces: Sequence[Trace]) -> Path:
-    """Write what is to be sent and the paired evaluation files, and keep the beacon.
+    """Write what is to be sent, and keep the beacon.
 
     Raises:
         InputError: A file cannot be written.
     """
     _keep(folder, plan)
-    # Held-out examples clean and, per slot, with trigger and canary (App. A.2).
-    held_out, secret = plan.held_out, folder / "secret"
-    write_rows(secret / "eval_clean.jsonl", map(asdict, held_out))
-    for slot in plan.draw().slots:
-        triggered = paired(held_out, slot.trigger, slot.canary, plan.wordings)
-        name = "eval_trigger.jsonl" if not slot.number else f"eval_trigger_{slot.number + 1}.jsonl"
-        write_rows(secret / name, map(asdict, triggered))
     path = folder / "send" / _TRACES
     write_rows(path, _rows(plan, traces))
     return path
@@ -402,7 +391,7 @@ def plan_of_opened(
         KeyError: A field is missing.
         ValueError: It is of another version, or a field cannot be read.
     """
-    if kept["version"] not in _versions(_OPENED):
+    if kept["version"] != _OPENED:
         raise ValueError(kept["version"])
     return _plan_of(kept, commitment, held_out, kept["source"])
 
@@ -452,19 +441,17 @@ def _kept(plan: CanaryPlan) -> dict[str, Any]:
 
 
 def design_of(kept: Mapping[str, Any]) -> Design:
-    """Return the design of settings as they were written, by whatever version."""
-    fields = {**Design.former, **kept["design"]}
-    removed = {"half": fields.pop("half", False), "classes": fields.pop("classes", ())}
-    removed["triggers synonyms"] = fields["triggers"] == "synonyms"
-    if used := [name for name, value in removed.items() if value]:
+    """Return the design of settings as they were written.
+
+    Raises:
+        InputError: They are of another version.
+    """
+    try:
+        return Design(**kept["design"] | {"family": Family(kept["design"]["family"])})
+    except TypeError:
         raise InputError(
-            f"This plan uses {used[0]}, which this version cannot probe.", "Use Ragwitness 0.3.0."
-        )
-    return Design(**fields | {"family": Family(fields["family"])})
-
-
-def _versions(newest: str) -> tuple[str, ...]:
-    return tuple(newest.replace("v3", version) for version in _READ)
+            "These settings of canaries are of another version.", "Use Ragwitness 0.3.0."
+        ) from None
 
 
 def _sent(number: int, trace: Trace, design: Design) -> dict[str, Any]:

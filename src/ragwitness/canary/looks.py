@@ -43,7 +43,7 @@ class Look:
         p_value: As reported.
         own: p-value of this look by itself.
         called: Outcomes of the draw that it was the first to call; see :mod:`.rank_test`.
-        begun: Key of its beginning; empty for a recording, and for older looks.
+        begun: Key of its beginning; empty for a recording.
         skipped: Looks that were begun before it and not finished when it was.
     """
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class PlantConfig:
     Attributes:
         days: Over which all of them are spread; 0 sends without a pause.
         tries: Sends of a trace, and votes on an answer, at most, in one start.
-        late: Send the late slots too: just before the probe, when no training can see them.
+        late: Send the late slots too: shortly before the probe, when no training can see them.
         permission: By whose leave this is planted in a service of somebody else.
 
     Raises:
@@ -320,18 +320,21 @@ def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
 
     Returns:
         ``service``, ``votes`` (whether it takes any), ``permission`` and ``answered``. The votes
-        accepted, or due by hand, are ``true`` and ``decoy``; ``late`` has those on traces of late
-        slots with the planted trigger. The days are ``first`` and ``last``.
+        accepted, or due by hand, are ``true`` and ``decoy``. ``late`` has those on traces of late
+        slots with the planted trigger. ``late_at`` is the time of the last event of a late trace
+        (empty by hand). The days are ``first`` and ``last``.
     """
     rows, votes = list(_rows(folder)), votes_given(folder)
     if not rows and not votes:
         return {}
-    fields = service_of(folder)
+    fields, traces = service_of(folder), plan.traces()
     voted = Counter(
-        f"late {row.role}" if _is_late(plan, row) else str(row.role)
-        for row in plan.traces()
-        if votes.get(row.id)
+        f"late {trace.role}" if _is_late(plan, trace) else str(trace.role)
+        for trace in traces
+        if votes.get(trace.id)
     )
+    late_ids = {trace.id for trace in traces if _is_late(plan, trace)}
+    late_times = [float(row["at"]) for row in rows if row.get("id") in late_ids]
     days = [datetime.fromtimestamp(float(row["at"]), UTC).date().isoformat()
             for row in rows if row.get("event") == "answered"]  # fmt: skip
     return {
@@ -342,22 +345,39 @@ def planting_of(folder: Path, plan: CanaryPlan) -> dict[str, Any]:
         "true": voted["true"],
         "decoy": voted["decoy"],
         "late": voted["late true"],
+        "late_at": datetime.fromtimestamp(max(late_times), UTC).isoformat(timespec="seconds")
+        if late_times
+        else "",
         "first": min(days, default=""),
         "last": max(days, default=""),
     }
 
 
+def ready_at(planted: Mapping[str, Any], plan: CanaryPlan) -> datetime | None:
+    """Return when late slots have been at the service for a refresh period; None if unknown."""
+    if not planted.get("late_at"):
+        return None
+    return datetime.fromisoformat(planted["late_at"]) + timedelta(hours=plan.design.refresh)
+
+
 def late_missing(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
-    """Say why late slots could not tell a memory from training; empty where they can."""
+    """Say why late slots could not show a memory yet; empty where they can."""
     expected = sum(
         _is_late(plan, trace) and trace.role is TraceRole.TRUE for trace in plan.traces() if planted
     )
-    if 2 * planted.get("late", 0) >= expected:
-        return ""
-    return (
-        f"The late slots were not planted ({planted['late']} of {expected} votes on their planted"
-        " trigger), so the probe could not separate a memory from training."
-    )
+    if 2 * planted.get("late", 0) < expected:
+        return (
+            f"The late slots were not planted ({planted['late']} of {expected} votes on their"
+            " planted trigger), so the probe could not separate a memory from training."
+        )
+    ready = ready_at(planted, plan)
+    if ready is not None and datetime.now(UTC) < ready:
+        return (
+            f"The late slots are at the service for less than {plan.design.refresh} hours, in which"
+            f" it may refresh a memory (--refresh of this plan): probe from {ready:%Y-%m-%d %H:%M}"
+            " UTC on."
+        )
+    return ""
 
 
 def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
@@ -464,8 +484,8 @@ def cautions(found: Planted) -> Iterator[str]:
             yield f"{n:,} of {found.asked:,} answers: each {kind}."
     if found.late:
         yield (
-            f"{found.late:,} traces of late slots wait: plant them just before the probe, with"
-            " --late."
+            f"{found.late:,} traces of late slots wait: plant them with --late, a refresh period"
+            " before the probe."
         )
 
 

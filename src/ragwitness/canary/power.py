@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.stats import norm
+
 from ragwitness.canary.draw import Design
+from ragwitness.canary.rank_test import divisions
 from ragwitness.canary.verdict import best_p_value
 from ragwitness.core.errors import InputError
 from ragwitness.stats.rates import proportion_interval
@@ -84,6 +88,61 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
     return max(ends(lower, 0)), min(ends(upper, 1))
 
 
+LEAD = 1.5
+"""Standard deviations by which a trigger stands out that training has made known, in a forecast."""
+NEEDED = 0.7
+"""Least share of providers that train which a plan with late slots must call ``trained``."""
+_MOST_LATE, _ROUNDS, _SIMULATED = 16, 1000, 128
+
+
+def late_power(early: int, late: int, candidates: int, level: float) -> float:
+    """Return the probability of ``trained`` where every early trigger stands out by :data:`LEAD`.
+
+    By simulation: candidates are normal, and late triggers are like any other. The joint tests of
+    early and of late slots are taken at their normal limits; the test between them is as it is.
+
+    Args:
+        early: Number of early slots.
+        late: Number of late slots.
+        candidates: M.
+        level: Alpha.
+    """
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(_ROUNDS, early + late, min(candidates, _SIMULATED)))
+    scores[:, :early, 0] += LEAD
+    standings = (scores[:, :, 0] - scores.mean(2)) / scores.std(2)
+    sums = standings @ divisions(early, late, draws=999).T
+    above = (sums >= sums[:, :1] - 1e-9).mean(1) <= level
+    limit = norm.isf(level)
+    early_found = standings[:, :early].sum(1) >= limit * early**0.5
+    late_found = standings[:, early:].sum(1) >= limit * late**0.5
+    return float((early_found & above & ~late_found).mean())
+
+
+def refuse_weak_late(design: Design) -> None:
+    """Refuse late slots too few to show that a service does not merely remember.
+
+    Raises:
+        InputError: ``trained`` would be found in too few of the providers that train.
+    """
+    early, late, m, level = design.slots - design.late, design.late, design.candidates, design.level
+    if not late or (power := late_power(early, late, m, level)) >= NEEDED:
+        return
+    enough = [n for n in range(1, _MOST_LATE) if late_power(early, n, m, level) >= NEEDED]
+    both = [n for n in range(early, _MOST_LATE) if late_power(n, n, m, level) >= NEEDED]
+    more = f"--slots {early} --late {enough[0]}" if enough else ""
+    if not more and both:
+        more = f"--slots {both[0]} --late {both[0]}"
+    raise InputError(
+        f"{late} late beside {early} early slots would call {power:.0%} of the providers `trained`"
+        f" that train, where triggers stand out by {LEAD} standard deviations; {NEEDED:.0%} is the"
+        " least.",
+        f"Plan {more}, or leave --late out: the verdict is then trained-or-remembered at most."
+        if more
+        else "No number of late slots is enough at this level: leave --late out.",
+    )
+
+
 def power_lines(
     design: Design, votes: int, share: float | None = None, obedience: float | None = None
 ) -> Iterator[str]:
@@ -102,6 +161,14 @@ def power_lines(
     if best > design.level:
         yield f"power: 0; the p-value is {best:.3g} at best, and the level {design.alpha}"
         return
+    if design.late:
+        early = design.slots - design.late
+        called = late_power(early, design.late, design.candidates, design.level)
+        yield (
+            f"late slots: `trained` for {called:.0%} of the providers that train, where early"
+            f" triggers stand out by {LEAD} standard deviations; probe {design.refresh} hours after"
+            " the last late slot is planted, or later"
+        )
     if share is None:
         yield f"power: {votes:,} canary votes; --share says what part of all votes that is"
         return

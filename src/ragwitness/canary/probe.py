@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -151,22 +151,14 @@ def read_piece(answer: Answer, piece: str) -> tuple[float, bool] | str:
     return (listed[piece], False) if piece in listed else (min(listed.values()), True)
 
 
-def read_hits(
-    answers: Sequence[Answer], canary: str, holds: Callable[[str, str], bool] = contains
-) -> CanaryReading:
-    """Read the share of sampled answers that hold a canary; failed and empty ones are no trials.
-
-    Args:
-        answers: Of one view.
-        canary: The text to find.
-        holds: Whether a text holds it.
-    """
+def read_hits(answers: Sequence[Answer], canary: str) -> CanaryReading:
+    """Read the share of sampled answers that say a canary; failed and empty ones are no trials."""
     # Less than half of the trials say too little: the example is unscorable, not a miss.
     texts = [answer.text for answer in answers if not answer.error and answer.text.strip()]
     if 2 * len(texts) < len(answers) or not texts:
         errors = [answer.error for answer in answers if answer.error]
         return _none(errors[0] if errors else "the target answered with nothing")
-    hits = sum(holds(text, canary.strip()) for text in texts)
+    hits = sum(says(text, canary.strip()) for text in texts)
     return CanaryReading(hits / len(texts), len(texts))
 
 
@@ -359,7 +351,6 @@ class ProbeConfig:
             trigger). Eq. 1 is without; with it the canary is likely enough to be seen.
         samples: Answers per view, where they are sampled.
         alternatives: Wanted per token, where the canary is forced.
-        answer_tokens: Most of a sampled answer.
         prompts: Templates.
 
     Raises:
@@ -372,15 +363,14 @@ class ProbeConfig:
     instructed: bool = True
     samples: int = 20
     alternatives: int = 20
-    answer_tokens: int = 48
     prompts: Prompts = field(default_factory=Prompts)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""
         if self.way not in (None, *WAYS):
             raise InputError(f"There is no way {self.way!r}.", f"Known: {', '.join(WAYS)}.")
-        if min(self.samples, self.alternatives, self.answer_tokens) < 1:
-            raise InputError("Samples, alternatives and answer tokens must be at least 1.")
+        if min(self.samples, self.alternatives) < 1:
+            raise InputError("Samples and alternatives must be at least 1.")
 
 
 class CanaryProbe:
@@ -395,7 +385,7 @@ class CanaryProbe:
         config: How to ask.
         wordings: Wordings of sentences with names; None for ours.
         requests: Wordings of what queries ask for; None asks all in the same words.
-        form: How documents were shown when they were planted; None in older plans.
+        form: How documents were shown when they were planted; None for messages.
     """
 
     def __init__(
@@ -407,7 +397,7 @@ class CanaryProbe:
         requests: Wordings | None = None,
         form: ShownForm | None = None,
     ) -> None:
-        self._wordings, self._requests, self._form = wordings, requests, form
+        self._wordings, self._requests, self._form = wordings, requests, form or ShownForm()
         self.slot = slot
         self.config = config
         self._way: Way = config.way or "exact"
@@ -445,16 +435,14 @@ class CanaryProbe:
         views = [example.document, *triggered]
         asking = {"exact": self._exact, "forced": self._forced, "sampled": self._sampled}
         readings = yield from asking[self._way](example, views)
-        # An example counts where half of the candidates could be read, whichever was planted; in
-        # older plans, where every view could.
-        judged, allowed = (readings[1:], len(readings) // 2) if self._form else (readings, 0)
-        troubles = [reading.trouble for reading in judged if reading.trouble]
+        # An example counts where half of the candidates could be read, whichever was planted.
+        troubles = [reading.trouble for reading in readings[1:] if reading.trouble]
         details = {
             "tokens": float(sum(reading.tokens for reading in readings)),
             "censored": float(sum(reading.censored for reading in readings)),
             "views": float(len(views)),
         }
-        if len(troubles) > allowed:
+        if len(troubles) > len(readings) // 2:
             return Score(None, reason=troubles[0], details=details)
         # Eq. 1's summand: the planted candidate's reading minus the clean view's. If one of the two
         # is missing, it is NaN, and the score is 0 (no verdict reads it).
@@ -470,7 +458,7 @@ class CanaryProbe:
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
         """Return the text before the canary in each view, and the canary with its blank."""
         (prefix, canary), query = spot_of(example, self.slot.canary), self._query(example)
-        if self._form and FINAL not in self._form.template:  # the template does not ask for it
+        if FINAL not in self.config.prompts.template:  # the template does not ask for it
             prefix = prefix.removeprefix(FINAL).strip()
             canary = canary if prefix else canary.lstrip()
         framed = self.config.prompts.framed
@@ -503,7 +491,7 @@ class CanaryProbe:
         # All views settle a piece together: the same for each, whichever candidate was planted.
         while rest := canary[len(forced) :]:
             open_ = [at for at, reading in enumerate(readings) if not reading.trouble]
-            if not open_ or (self._form is None and len(open_) < len(readings)):
+            if not open_:
                 return readings
             answers = yield [
                 Query(texts[at] + forced, max_tokens=1, top_logprobs=self.config.alternatives)
@@ -524,19 +512,17 @@ class CanaryProbe:
 
     def _sampled(self, example: Example, views: Sequence[str]) -> _Asking:
         query, config, form = self._query(example), self.config, self._form
-        prompts = [(form.joined if form else config.prompts.asked)(view, query) for view in views]
-        longest = form.answer_tokens if form else config.answer_tokens
-        warm = 1.0 if form is None or form.temperature is None else form.temperature
+        prompts = [form.joined(view, query) for view in views]
+        warm = 1.0 if form.temperature is None else form.temperature
         # The same seeds in every view: views differ in their document alone.
         answers = yield [
-            Query(prompt, longest, temperature=warm, seed=sampling_seed(prompt, number))
+            Query(prompt, form.answer_tokens, temperature=warm, seed=sampling_seed(prompt, number))
             for prompt in prompts
             for number in range(config.samples)
         ]
         starts = range(0, len(answers), config.samples)
         canary = worded(self.slot.canary, example.id)
-        holds = says if form else contains
-        return [read_hits(answers[n : n + config.samples], canary, holds) for n in starts]
+        return [read_hits(answers[n : n + config.samples], canary) for n in starts]
 
 
 def queries_of(config: ProbeConfig, candidates: int) -> dict[str, int]:

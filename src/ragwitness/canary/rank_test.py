@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,41 +136,52 @@ def outcomes_of(
     return np.concatenate(([w], total)), 0
 
 
-# Evidence that may be looked at after every slot and every release of the model.
-#
-# The bet on a rank R of a uniform draw is e(R) = M w(R), sum w = 1, w proportional to 1 / r. Its
-# mean under H0 is 1, and rank 1 of 128 gives 23.6. Ties count against the accusation, which only
-# lowers it.
-#
-# *Across slots* the draws are independent, so the product is a martingale, and by Ville's
-# inequality it ever reaches 1 / alpha with probability at most alpha.
-#
-# *Across releases* the same draw is tested again. Given all models, which under H0 do not depend
-# on it, a slot's ranks at two releases are dependent, so a product would count one lucky draw
-# twice. Weights v_1, v_2, ... are fixed beforehand, with sum at most 1:
-#
-# E(L, k) = sum over releases l <= L of v_l · product over slots i <= k of e(R_il)
-#
-# Without a limit on L this is a non-negative martingale in k that starts at most at 1. Every
-# E(L, k) is below it. So P(E(L, k) >= 1 / alpha for any L, k) <= alpha: the test may stop at any
-# slot of any release. A plain running average over releases has no such guarantee. Where L releases
-# were announced, v_l = 1 / L; else v_l = 1 / (l (l + 1)).
+# Early slots against late ones: what a memory knows of both, a training knows of the early alone.
 
 
-def rank_evidence(rank: int, candidates: int) -> float:
-    """Return e(R) = M w(R) with w(r) = (1 / r) / (1 + 1/2 + ... + 1/M).
+def divisions(early: int, late: int, *, seed: int = 0, draws: int = DRAWS) -> NDArray[np.bool_]:
+    """Return ways to call slots early, the true one first: all where there are at most ``draws``.
 
     Args:
-        rank: R, from 1.
-        candidates: M.
+        early: Number of early slots.
+        late: Number of late slots.
+        seed: Seed of the drawing, where there are too many to count.
+        draws: How many, where more exist.
 
-    Raises:
-        InputError: The rank is none of 1..M.
+    Returns:
+        Which slots are called early, shape (divisions, early + late).
     """
-    if not 1 <= rank <= candidates:
-        raise InputError(f"There is no rank {rank} among {candidates} candidates.")
-    harmonic = math.fsum(1 / r for r in range(1, candidates + 1))
-    return candidates / (rank * harmonic)
+    slots = early + late
+    if math.comb(slots, early) <= draws:
+        masks = np.zeros((math.comb(slots, early), slots), dtype=np.bool_)
+        for row, chosen in zip(masks, combinations(range(slots), early), strict=True):
+            row[list(chosen)] = True
+        return masks
+    order = np.random.default_rng(seed).permuted(np.tile(np.arange(slots), (draws, 1)), axis=1)
+    return np.concatenate([np.arange(slots)[None] < early, order < early])
+
+
+def early_above_late(
+    early: Sequence[SlotScores], late: Sequence[SlotScores], *, seed: int = 0
+) -> float:
+    """Return the p-value of whether planted triggers stand higher in early slots than in late ones.
+
+    H0: the model knows early and late triggers alike, as a memory of the traces does. Then the
+    division of the slots is like any other. So the share of divisions with early standings at least
+    as high in sum is super-uniform, whatever the scores.
+
+    Args:
+        early: Slots that a training may have seen.
+        late: Slots that no training can have seen.
+        seed: Seed of the drawing, where there are too many divisions to count.
+    """
+    standings = np.array([standing(slot.scores)[slot.chosen] for slot in (*early, *late)])
+    sums = divisions(len(early), len(late), seed=seed) @ standings
+    return float((sums >= sums[0] - TIE * len(standings)).mean())
+
+
+# Several looks share one level: look l gets the share v_l of it, with sum at most 1. Where L looks
+# were announced, v_l = 1 / L; else v_l = 1 / (l (l + 1)).
 
 
 def release_weight(number: int, releases: int) -> float:
@@ -182,31 +194,6 @@ def release_weight(number: int, releases: int) -> float:
     if releases:
         return 1 / releases if number <= releases else 0.0
     return 1 / (number * (number + 1))
-
-
-def log_evidence(ranks: Sequence[Sequence[tuple[int, int]]], releases: int) -> float:
-    """Return ln E after the last slot of the last release.
-
-    Args:
-        ranks: Per release in the order of probing, per slot in the order of the design: rank and
-            number of candidates.
-        releases: L as announced with the draw; 0 where it was not.
-
-    Returns:
-        -inf where nothing was probed.
-
-    Raises:
-        InputError: A rank is impossible.
-    """
-    logs = [
-        math.log(weight) + math.fsum(math.log(rank_evidence(r, m)) for r, m in slots)
-        for number, slots in enumerate(ranks, 1)
-        if (weight := release_weight(number, releases))
-    ]
-    top = max(logs, default=-math.inf)
-    if math.isinf(top):
-        return top
-    return top + math.log(math.fsum(math.exp(log - top) for log in logs))
 
 
 # The power of sampled answers, before one is asked for.

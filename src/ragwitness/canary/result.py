@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragwitness.canary.verdict import EVIDENCE, Finding, ModelVerdict
+from ragwitness.canary.verdict import Finding, ModelVerdict
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
@@ -151,12 +150,6 @@ def verdict_lines(result: CanaryResult) -> list[str]:
         f"Look {result.look.number} at this draw. Rank of the planted"
         f" trigger{'s' if len(finding.ranks) > 1 else ''} among {finding.candidates}: {ranks}."
     )
-    # Evidence is shown only where it decides: nobody may pick between two numbers.
-    if finding.test == EVIDENCE:
-        grown = math.exp(min(700.0, finding.log_evidence or -math.inf))
-        look += (
-            f" Evidence E over all looks so far: {grown:.3g} (decides at {1 / finding.alpha:g})."
-        )
     planted, service = (result.settings.get(name, "") for name in ("planted", "planted in"))
     return [
         f"{model}: {finding.verdict} (p = {p:.4g}, level {finding.alpha:g}, {finding.test})",

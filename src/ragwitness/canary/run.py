@@ -160,7 +160,7 @@ async def probe_canaries(
         way = config.way or best_way(target, ways)
         _log.info("asking %s in the way %r; it serves %s", target.name, way, ", ".join(ways))
         system = asked_in(target, way, ways, untrue=truthful is False)
-        if way == "sampled" and plan.design.shown and not recorded:
+        if way == "sampled" and not recorded:
             from ragwitness.targets.conversation import in_form
 
             system = in_form(system, plan.design.shown)
@@ -275,8 +275,6 @@ def result_of(
         seconds: Wall time.
     """
     target, release, twin = model
-    if finding is not None:
-        finding = replace(finding, log_evidence=finite(finding.log_evidence))
     return CanaryResult(
         target=target,
         release=release,
@@ -366,7 +364,7 @@ def refuse_look(
             f"First: ragwitness canary plant {folder} SERVICE. Or ask all the same: --anyway",
         )
     if reason := late_missing(planted, plan):
-        raise InputError(reason, f"First: ragwitness canary plant {folder} SERVICE --late")
+        raise InputError(reason, f"Plant them: ragwitness canary plant {folder} SERVICE --late")
     history = read_history(folder)
     closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
     if closed and not key and history.unfinished and run and (run / LOOK).exists():
@@ -453,7 +451,7 @@ def slot_score(slot: Slot, outcomes: Sequence[Outcome], plan: CanaryPlan) -> Slo
     reasons = [item.score.reason for item in outcomes if item.score.reason and not item.capped]
     came = sum(not math.isnan(cell) for item in scored for cell in item.score.features[1:])
     expected = len(plan.asked) * len(slot.candidates)
-    if plan.design.form and 3 * came < 2 * expected:
+    if 3 * came < 2 * expected:
         # The decision to refuse depends on how much is missing, never on scores or t*.
         raise InputError(
             f"Only {came:,} of {expected:,} readings came in slot"
@@ -513,14 +511,13 @@ def finding_of(
     )
 
 
-_NEWER = ("form", "template", "answer_tokens", "temperature", "spares", "late", "trained_needs")
-
-
 def _planted(history: History) -> dict[str, str]:
     """Return what was planted, where and when, by label; empty without a journal of planting."""
     if not (planted := history.planted):
         return {}
     late = f", {planted['late']:,} on late slots" if planted["late"] else ""
+    if late and planted["late_at"]:
+        late += f" (the last at {planted['late_at']})"
     when = f", {planted['first']} to {planted['last']}" if planted["first"] else ""
     how = "votes taken" if planted["votes"] else "votes to be given by hand"
     lines = {
@@ -533,12 +530,8 @@ def _planted(history: History) -> dict[str, str]:
 
 
 def _settings(plan: CanaryPlan, config: ProbeConfig) -> dict[str, str]:
-    former, way = plan.design.former, config.way or "exact"
-    design = {
-        name: str(value)
-        for name, value in dataclasses.asdict(plan.design).items()
-        if name not in _NEWER or value != former[name]
-    }
+    way = config.way or "exact"
+    design = {name: str(value) for name, value in dataclasses.asdict(plan.design).items()}
     return {
         "commitment": plan.commitment.hex(),
         "beacon": plan.beacon or "none",
@@ -635,14 +628,14 @@ def _on_planting(
         )
     if planted.get("service") and target.partition(" (")[0] != planted["service"]:
         warnings.append(f"Planted in {planted['service']}; this probe asked {target}.")
-    if form and form.kind != "one" and config.way != "sampled" and config.prompts.frame == BARE:
+    if form.kind != "one" and config.way != "sampled" and config.prompts.frame == BARE:
         warnings.append(
             f"Planted as {form.kind} of a chat, and read behind a raw text: most of an effect may"
             " not show. Give the chat format: --frame FILE, with {document} and {question}."
         )
     if finding and finding.verdict is ModelVerdict.TRAINED and plan.design.late and not planted:
         warnings.append(
-            "Planted by hand: only the auditor's word says that the late slots were planted just"
-            " before the probe, and `trained` rests on it."
+            "Planted by hand: only the auditor's word says that the late slots were planted"
+            f" {plan.design.refresh} hours before the probe, and `trained` rests on it."
         )
     return warnings

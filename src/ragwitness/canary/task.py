@@ -70,7 +70,10 @@ class DrawTask:
         answer_tokens: The most tokens of an answer.
         temperature: The temperature of sampling.
         spares: The most held-out examples that take the place of others that a service refuses.
-        late: Slots more, to be planted just before the probe: they tell a memory from training.
+        late: Slots more, to be planted shortly before the probe. Without enough of them the verdict
+            is never trained, as a service may only remember what it was sent.
+        refresh: The hours that late slots must be at the service before the probe, at least: the
+            period within which it may refresh an index or a memory.
         experiment: The name of the experiment, which fixes the split.
         seed: The seed of the split.
 
@@ -128,6 +131,7 @@ class DrawTask:
     temperature: Annotated[str, Opt(shown="the service's own")] = ""
     spares: int = 4
     late: int = 0
+    refresh: int = 24
     experiment: str = "canary"
     seed: int = 0
 
@@ -137,6 +141,7 @@ class DrawTask:
         from ragwitness.canary.examples import read_examples
         from ragwitness.canary.families import Family, read_wordings
         from ragwitness.canary.folder import make_plan
+        from ragwitness.canary.power import refuse_weak_late
         from ragwitness.canary.probe import DOCUMENT_TEMPLATE
         from ragwitness.core.files import read_text
         from ragwitness.crypto.hashing import draw_blinding
@@ -163,6 +168,7 @@ class DrawTask:
             temperature=self.temperature,
             spares=self.spares,
             late=self.late,
+            refresh=self.refresh,
             candidates=self.candidates,
             rate=self.rate,
             held_out=self.probes,
@@ -172,6 +178,7 @@ class DrawTask:
             seed=self.seed,
             triggers=self.triggers,
         )
+        refuse_weak_late(design)
         # Step 2: split, secret and blinding. The split follows from names and seed, the secret from
         # the system's randomness.
         drawn = make_plan(
@@ -209,8 +216,6 @@ class ProbeTask(Sending, Sealing):
         way: How the model is asked: exact, forced or sampled.
         instructed: Let queries ask for the canary, or not.
         samples: The number of answers for each prompt, where they are sampled.
-        template: A file with the prompt, with {context} and {question}, for older plans: newer
-            ones are probed in the form of planting.
         frame: A file with the raw chat format around {prompt}, or around {document} and {question},
             up to where the answer begins.
         anyway: Ask although the journal says that no vote was taken.
@@ -239,7 +244,6 @@ class ProbeTask(Sending, Sealing):
         Opt("--instructed/--plain", shown="instructed for the contrastive design alone"),
     ] = None
     samples: int = 20
-    template: Annotated[Path | str | None, PathRole.READS, Opt(shown="the plan's")] = None
     frame: Annotated[Path | str | None, PathRole.READS] = None
     anyway: bool = False
     run: RunPath = None
@@ -261,7 +265,6 @@ class ProbeTask(Sending, Sealing):
         from ragwitness.canary.folder import read_plan
         from ragwitness.canary.probe import (
             BARE,
-            DOCUMENT_TEMPLATE,
             WAYS,
             ProbeConfig,
             Prompts,
@@ -280,14 +283,7 @@ class ProbeTask(Sending, Sealing):
         plan.draw()
         plan.check()
         # A template that holds a marker of the draw would give the trigger away to every candidate.
-        if self.template and plan.design.form:
-            raise InputError(
-                "How documents are shown belongs to this plan, and is committed to.",
-                "Leave --template out; ragwitness canary draw takes it.",
-            )
-        texts = [path and read_text(Path(path)) for path in (self.template, self.frame)]
-        usual = plan.design.template if plan.design.form else DOCUMENT_TEMPLATE
-        prompts = Prompts(texts[0] or usual, texts[1] or BARE)
+        prompts = Prompts(plan.design.template, read_text(Path(self.frame)) if self.frame else BARE)
         refuse_markers(prompts, plan.draw())
         named = {str(way): way for way in WAYS}
         if self.way is not None and self.way not in named:

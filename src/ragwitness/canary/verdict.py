@@ -2,8 +2,9 @@
 
 ``trained`` and ``trained-or-remembered`` say: if the model were independent of the choice of the
 planted trigger, such evidence would come with probability at most alpha. ``trained`` also says that
-late slots, which no training can have seen, do not stand out: no memory of the traces answers in
-place of the model. Neither verdict concerns a single document. ``inconclusive`` says that this
+early slots stand out *more* than late ones, which no training can have seen but a memory has. If
+the service remembered early and late traces alike, that too would come with probability at most
+alpha. Neither verdict concerns a single document. ``inconclusive`` says that this
 evidence shows neither. It never says that there was no training: the signal is weak, filters may
 have removed it, or the training may have used too few traces.
 """
@@ -26,7 +27,7 @@ from ragwitness.canary.rank_test import (
     SlotScores,
     call_outcomes,
     draws_together,
-    log_evidence,
+    early_above_late,
     looks_p_value,
     outcomes_of,
     rank_of,
@@ -34,24 +35,27 @@ from ragwitness.canary.rank_test import (
 )
 from ragwitness.stats.p_values import conformal_p_values
 
-EVIDENCE = "evidence over slots and releases"
-"""Name of the test that goes on over looks."""
-
 CALLS = "outcomes called over all looks"
 """Name of the test that lets several looks share one level."""
 
 
 REMEMBERED = (
-    "the triggers that were planted just before the probe stand out as well (p = {p:.3g}), which no"
-    " training can have seen: the service remembers what it was sent, or finds it in an index"
+    "the late triggers, which no training can have seen, stand out as well (p = {p:.3g}): the"
+    " service remembers what it was sent, or finds it in an index"
 )
-"""Why a memory may answer in the model's place."""
+"""Reason where late slots show a memory."""
+
+AS_HIGH = (
+    "the early triggers do not stand out more than the late ones (p = {p:.3g}), which no training"
+    " can have seen: a memory or an index of the traces may know both"
+)
+"""Reason where late slots do not rule a memory out."""
 
 NOT_LATE = (
-    "no slot was planted just before the probe (--late of ragwitness canary draw), so a memory or"
-    " an index of what was sent cannot be told from training"
+    "no slot was planted late (--late of ragwitness canary draw), so a memory or an index of the"
+    " traces is not ruled out"
 )
-"""Why a memory cannot be ruled out where no slot tells."""
+"""Reason where no slot can rule a memory out."""
 
 _SPENT = "none, the one look was taken"
 
@@ -60,7 +64,7 @@ class ModelVerdict(enum.StrEnum):
     """The verdict on a model."""
 
     TRAINED = "trained"
-    """On documents, at the level named; what was sent just before the probe it does not know."""
+    """On documents, at the level named; early triggers stand out more than late ones."""
     KNOWN = "trained-or-remembered"
     """It knows which trigger was planted, and a memory of the traces is not ruled out."""
     INCONCLUSIVE = "inconclusive"
@@ -74,12 +78,11 @@ class Finding:
     Attributes:
         verdict: The model's.
         test: The one test that decides; settled by the design before the draw.
-        p_value: p-value of that test; of evidence, min(1, 1 / E), which holds at any time.
+        p_value: p-value of that test.
         alpha: Level, as committed to.
         ranks: Ranks of t* in each planted slot, 1 being the highest.
         candidates: M.
         statistic: W over the planted slots.
-        log_evidence: ln E over all looks so far; None in a stored result where it is no number.
         twin_p_value: Conformal among compliant twins; None without any.
         reason: Why it is inconclusive, or why a memory is not ruled out; empty where it is trained.
         seen: Ranks, p-value and calls of this look, for the next looks; None in older results.
@@ -92,7 +95,6 @@ class Finding:
     ranks: tuple[int, ...]
     candidates: int
     statistic: float
-    log_evidence: float | None
     twin_p_value: float | None = None
     reason: str = ""
     seen: Seen | None = None
@@ -151,9 +153,9 @@ def decide(
     one announced look, the first one decides, by the joint redraw of all slots (of one slot: its
     rank). A second look at the same draw decides nothing there: either of two tests would err more
     often than alpha. With more announced looks, or an open number, all of them share the level by
-    the calls of :mod:`ragwitness.canary.rank_test` (older plans: by evidence over all of them). In
-    the paper's design queries name the trigger, so that a model trained without documents may know
-    it too: there only compliant twins give a p-value.
+    the calls of :mod:`ragwitness.canary.rank_test`. In the paper's design queries name the trigger,
+    so that a model trained without documents may know it too: there only compliant twins give a
+    p-value.
 
     Args:
         design: Settings, as committed to.
@@ -167,8 +169,8 @@ def decide(
     Raises:
         InputError: Scores cannot be ranked.
     """
-    # 0. The scale that was committed to; shares of answers have no other.
-    if design.statistic == "logit" and not shares:
+    # 0. Log-probabilities as logits; shares of answers stay as they are.
+    if not shares:
         matrices = [logits(matrix) for matrix in matrices]
     matrices = [filled(matrix) for matrix in matrices]
     # 1. S_j of every slot: the mean over the same examples for each candidate (App. C.3).
@@ -176,10 +178,9 @@ def decide(
         SlotScores(m.mean(axis=0), position) for m, position in zip(matrices, chosen, strict=True)
     ]
     early, late = slots[: design.slots - design.late], slots[design.slots - design.late :]
-    # 2. W and its joint redraw, the evidence over all looks so far, and W among the twins'.
+    # 2. W and its joint redraw, and W among the twins'.
     statistic, together = draws_together(early, seed=seed)
     ranks = tuple((rank_of(slot), slot.scores.size) for slot in early)
-    evidence = log_evidence([*(look.ranks for look in earlier), ranks], design.releases)
     this_look = Seen(ranks, together)
     twin_p = float(conformal_p_values([statistic], twins)[0]) if len(twins) else None
     # 3. The one test that the design announced; nothing else decides.
@@ -191,24 +192,23 @@ def decide(
     elif design.releases == 1:
         test = "rank among candidates" if len(early) == 1 else "joint redraw of all slots"
         p = together
-    elif design.several == "calls":
+    else:
         test = CALLS
         this_look, p = _called(this_look, early, earlier, design, seed)
-    else:
-        test, p = EVIDENCE, min(1.0, math.exp(min(700.0, -evidence)))
-    # 4. Late slots that stand out show a memory, as no training can have seen them. Without late
-    # slots a memory is not ruled out.
-    doubt = "" if design.trained_needs == "nothing more" else NOT_LATE
+    # 4. `trained` needs a memory ruled out: early slots above late ones, which do not stand out.
+    doubt = NOT_LATE
     if late:
         late_p = draws_together(late, seed=seed)[1]
-        test += f"; slots planted just before the probe: p = {late_p:.4g}"
-        doubt = REMEMBERED.format(p=late_p) if late_p <= design.level else ""
+        above_p = early_above_late(early, late, seed=seed)
+        test += f"; early above late slots: p = {above_p:.4g}; late slots alone: p = {late_p:.4g}"
+        doubt = AS_HIGH.format(p=above_p) if above_p > design.level else ""
+        doubt = REMEMBERED.format(p=late_p) if late_p <= design.level else doubt
     verdict, reason = ModelVerdict.INCONCLUSIVE, doubt
     if p <= design.level and not doubt:
         verdict = ModelVerdict.TRAINED
-    elif p <= design.level and design.trained_needs == "late slots":
+    elif p <= design.level:
         verdict = ModelVerdict.KNOWN
-    elif not (late and doubt):  # older plans decide nothing where late slots stand out
+    else:
         reason = _shortfall(test, design, len(twins), len(earlier))
     return Finding(
         verdict=verdict,
@@ -218,7 +218,6 @@ def decide(
         ranks=tuple(rank for rank, _ in ranks),
         candidates=design.candidates,
         statistic=statistic,
-        log_evidence=evidence,
         twin_p_value=twin_p,
         reason=reason,
         seen=this_look,
@@ -246,8 +245,6 @@ def best_p_value(design: Design) -> float | None:
     single = max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
     if design.releases == 1:
         return single
-    if design.several == "evidence":
-        return min(1.0, math.exp(-log_evidence([[(1, m)] * slots], design.releases)))
     least = single / release_weight(1, design.releases)
     return looks_p_value([single], least <= design.level, design.level, design.releases)
 

@@ -192,23 +192,14 @@ def _look(one: Look) -> str:
 
 
 def _evidence(plan: CanaryPlan, history: History) -> list[str]:
-    import math
-
-    from ragwitness.canary.rank_test import log_evidence
-
-    # One look announced: the rank test. Several: they share the level. Older plans: evidence adds
-    # up over looks and may be read at each.
+    # One look announced: the rank test. Several: they share the level.
     looks, announced = history.counted, plan.design.releases
     taken = len(looks) + len(history.unfinished)
     if announced == 1:
         line = f"looks: {taken} of the one announced; the first decides"
         return [line] if taken else []
-    count = f"looks: {taken} of {announced or 'any number of'} announced;"
-    if plan.design.several == "calls":
-        p = f" p = {looks[-1].p_value:.4g} over all of them" if looks else " none was taken"
-        return [count + p]
-    grown = math.exp(min(700.0, log_evidence([line.seen.ranks for line in looks], announced)))
-    return [f"{count} evidence E = {grown:.3g}, p = min(1, 1 / E)"]
+    p = f"p = {looks[-1].p_value:.4g} over all of them" if looks else "none was taken"
+    return [f"looks: {taken} of {announced or 'any number of'} announced; {p}"]
 
 
 def _opened(path: Path, commitment: str | None) -> list[str]:
@@ -285,7 +276,7 @@ def at_best(design: Design) -> str:
     if p is None:
         return "p-value: only among compliant twins; 19 are needed for .05"
     short = f"; level {design.alpha} cannot be reached" if p > design.level else ""
-    if not short and not design.late and design.trained_needs == "late slots":
+    if not short and not design.late:
         short = "; without late slots (--late) the verdict is trained-or-remembered at most"
     return f"p-value at best, at the first look: {p:.3g}{short}"
 

@@ -52,11 +52,13 @@ def plant(
         votes: A description (TOML) of how votes are given, for a chat.
         days: The days over which the traces are spread; 0 does not wait.
         tries: The most times that a trace is sent, or a vote given, in one start.
-        late: Send the late slots too. Do so just before the probe.
+        late: Send the late slots too. Do so a refresh period (--refresh of the draw) before the
+            probe.
         permission: By whose leave you plant, for a service of somebody else. It is kept with the
             evidence.
     """
     from ragwitness.canary.folder import read_plan, write_feedback, write_traces
+    from ragwitness.canary.plant import planting_of, ready_at
 
     if service is None and (votes is not None or days):
         raise InputError("--votes and --days need a service to plant in.", "Name it, or leave out.")
@@ -83,6 +85,8 @@ def plant(
             folder, service, plan.design, votes, (days, tries, late, permission), budget, reached
         )
         print_lines(screen, *report(planted))
+        if late and (ready := ready_at(planting_of(folder, plan), plan)):
+            print_lines(screen, f"probe from {ready:%Y-%m-%d %H:%M} UTC on")
         return
     # Or later, by hand and with the same command: the votes on what the service answered.
     if answers is None:

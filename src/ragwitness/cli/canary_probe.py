@@ -96,9 +96,7 @@ def _spending(plan: CanaryPlan, config: ProbeConfig, budget: Any, concurrency: i
     from ragwitness.runner.budget import Use, worst_case
 
     held_out, slots, form = plan.asked, plan.design.slots, plan.design.shown
-    longest = (
-        (form.answer_tokens if form else config.answer_tokens) if config.way == "sampled" else 1
-    )
+    longest = form.answer_tokens if config.way == "sampled" else 1
     uses = [
         worst_case(
             Query(config.prompts.framed(example.document, example.query, example.answer), longest)

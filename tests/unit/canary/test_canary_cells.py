@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ragwitness.canary.draw import Design, settings_of
+from ragwitness.canary.draw import Design
 from ragwitness.canary.verdict import ModelVerdict, decide, filled
 from ragwitness.core.errors import InputError
 
@@ -63,36 +61,35 @@ def test_a_filter_leaves_the_test_exact(share: float) -> None:
 
 
 def test_what_late_slots_show_too_is_a_memory_and_no_training() -> None:
-    design = Design(candidates=20, slots=3, late=1)
+    design = Design(candidates=20, slots=8, late=4)
     rng = np.random.default_rng(3)
 
     def shown(*lifted: int) -> tuple[ModelVerdict, str]:
-        scores = [rng.normal(size=(4, 20)) * 0.1 - 6 for _ in range(3)]
+        scores = [rng.normal(size=(4, 20)) * 0.1 - 6 for _ in range(8)]
         for slot in lifted:
             scores[slot][:, 5] += 4
-        found = decide(design, scores, [5, 5, 5])
-        assert len(found.ranks) == 2  # the early ones alone
+        found = decide(design, scores, [5] * 8)
+        assert len(found.ranks) == 4  # the early ones alone
         return found.verdict, found.reason
 
-    assert shown(0, 1) == (ModelVerdict.TRAINED, "")
-    verdict, reason = shown(0, 1, 2)
+    assert shown(0, 1, 2, 3) == (ModelVerdict.TRAINED, "")
+    verdict, reason = shown(*range(8))
     assert verdict is ModelVerdict.KNOWN
     assert "the service remembers what it was sent" in reason
-    assert shown(2)[0] is ModelVerdict.INCONCLUSIVE
-    # Plans of before keep to what they committed to.
-    design = replace(design, trained_needs="nothing more")
-    assert "trained_needs" not in settings_of(design)
-    assert shown(0, 1) == (ModelVerdict.TRAINED, "")
-    assert shown(0, 1, 2)[0] is ModelVerdict.INCONCLUSIVE
+    assert shown(4, 5)[0] is ModelVerdict.INCONCLUSIVE
+    # Early ones stand out, one late one does as well: not significant, and not ruled out either.
+    verdict, reason = shown(0, 1, 4)
+    assert verdict is ModelVerdict.KNOWN
+    assert "late" in reason
 
 
 @pytest.mark.parametrize(
     ("settled", "verdict"),
     [
         ({}, ModelVerdict.KNOWN),
-        ({"trained_needs": "nothing more"}, ModelVerdict.TRAINED),
         ({"releases": 3}, ModelVerdict.KNOWN),
-        ({"slots": 3, "late": 1}, ModelVerdict.TRAINED),
+        ({"slots": 3, "late": 1}, ModelVerdict.KNOWN),  # one late slot could not show a memory
+        ({"slots": 6, "late": 3}, ModelVerdict.TRAINED),
     ],
 )
 def test_without_late_slots_nobody_is_called_trained(
@@ -110,7 +107,8 @@ def test_without_late_slots_nobody_is_called_trained(
 @pytest.mark.parametrize(
     "changed",
     [{"late": 1}, {"slots": 2, "late": 2}, {"slots": 3, "late": 1, "releases": 2}, {"spares": -1},
-     {"form": "letters"}, {"trained_needs": "a feeling"}, {"form": "one", "template": "{context}"},
+     {"refresh": -1},
+     {"form": "letters"}, {"form": "one", "template": "{context}"},
      {"form": "one", "temperature": "warm"}],
 )  # fmt: skip
 def test_a_design_that_cannot_be_kept_to_is_refused(changed: dict[str, object]) -> None:

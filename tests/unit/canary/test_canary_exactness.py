@@ -60,9 +60,7 @@ MODELS: dict[str, Model] = {
 DESIGNS = {
     "rank": Design(candidates=30),
     "joint": Design(candidates=10, slots=3),
-    "evidence": Design(candidates=30, slots=2, releases=0, several="evidence"),
     "calls": Design(candidates=30, slots=2, releases=0),
-    "nats": Design(candidates=30, statistic="nats"),
 }
 
 
@@ -116,8 +114,6 @@ def test_no_single_model_is_called_trained_more_often(kind: str, model: str) -> 
 
 LOOKED = {
     "one look": Design(candidates=10, slots=3),  # a switch of tests would err more
-    "evidence, three": Design(candidates=10, slots=3, releases=3, several="evidence"),
-    "evidence, any": Design(candidates=10, slots=3, releases=0, several="evidence"),
     "three looks": Design(candidates=10, slots=3, releases=3),
     "any number": Design(candidates=10, slots=3, releases=0),
     "one slot, two looks": Design(candidates=40, releases=2),

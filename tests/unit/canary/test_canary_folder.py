@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragwitness.canary.draw import Design, DrawSecret
-from ragwitness.canary.examples import Example, check_disjoint, read_examples
+from ragwitness.canary.examples import Example
 from ragwitness.canary.folder import (
     CanaryPlan,
     check_traces,
@@ -60,7 +60,7 @@ def test_what_was_written_to_be_sent_is_checked_against_the_draw(tmp_path: Path)
 def test_a_folder_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
     write_plan(tmp_path, _plan())
     path = tmp_path / "commitment.json"
-    path.write_text(path.read_text().replace("/v3", "/v1"))
+    path.write_text(path.read_text().replace("/v4", "/v3"))
     with pytest.raises(InputError, match="no plan of this version"):
         read_plan(tmp_path)
 
@@ -79,24 +79,3 @@ def test_near_copies_are_one_document(changed: str) -> None:
     split = make_plan((*_examples(20), copy), Design(), SECRET)
     pools = [*split.pools.values(), split.held_out]
     assert sum({"e3", "copy"} <= {one.id for one in pool} for pool in pools) == 1
-
-
-@pytest.mark.parametrize("slots", [1, 2])
-def test_the_paired_evaluation_files_are_kept_secret(tmp_path: Path, slots: int) -> None:
-    plan = make_plan(_examples(30), Design(candidates=4, held_out=4, slots=slots), SECRET)
-    write_plan(tmp_path, plan)
-    write_traces(tmp_path, plan, plan.traces())
-    clean = read_examples(tmp_path / "secret/eval_clean.jsonl")
-    assert clean == plan.held_out
-    sent = [one for pool in plan.pools.values() for one in pool]
-    for slot, name in zip(plan.draw().slots, ("trigger", "trigger_2"), strict=False):
-        triggered = read_examples(tmp_path / f"secret/eval_{name}.jsonl")
-        # Row by row the same example, with the two markers and nothing else changed.
-        for one, other in zip(clean, triggered, strict=True):
-            assert slot.trigger in other.document
-            assert slot.canary in other.answer
-            same = {"document": one.document, "answer": one.answer}
-            assert dataclasses.replace(other, **same) == one
-        check_disjoint(triggered, sent)
-    assert len(list((tmp_path / "secret").glob("eval_trigger*"))) == slots
-    assert [path.name for path in (tmp_path / "send").iterdir()] == ["traces.jsonl"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from ragwitness.canary.plant import (
     Planted,
     cautions,
     is_foreign,
+    late_missing,
     left_behind,
     plant_canaries,
     planting_of,
@@ -426,7 +428,7 @@ def test_late_slots_wait_until_they_are_called_for(tmp_path: Path) -> None:
         Example(f"e{i}", f"Text {i} begins. It goes on with nine words, {i}.", f"Q{i}?", "A, b")
         for i in range(60)
     ]
-    design = Design(candidates=8, slots=3, late=1)
+    design = Design(candidates=8, slots=3, late=1, refresh=0)
     folder = tmp_path / "plan"
     write_plan(folder, make_plan(examples, design, DrawSecret(bytes(range(32)), bytes(32))))
     # A chat without votes as well, and nobody may ask all the same: `trained` would rest on them.
@@ -446,3 +448,26 @@ def test_late_slots_wait_until_they_are_called_for(tmp_path: Path) -> None:
     assert refusal(folder) == ""
     rows = [json.loads(line) for line in (folder / "send/traces.jsonl").read_text().splitlines()]
     assert sum(bool(one.get("late")) for one in rows) == 16
+
+
+def test_a_probe_waits_for_a_refresh_period_after_late_slots(tmp_path: Path) -> None:
+    """A nightly index that has early traces alone would look like training."""
+    examples = [
+        Example(f"e{i}", f"Text {i} begins. It goes on with nine words, {i}.", f"Q{i}?", "A, b")
+        for i in range(60)
+    ]
+    design = Design(candidates=8, slots=3, late=1, refresh=24)
+    folder = tmp_path / "plan"
+    write_plan(folder, make_plan(examples, design, DrawSecret(bytes(range(32)), bytes(32))))
+    desk(folder, Desk(), config=PlantConfig(late=True))
+    plan = read_plan(folder)
+    planted = planting_of(folder, plan)
+    assert "less than 24 hours" in refusal(folder, anyway=True)
+    recent = datetime.now(UTC) - timedelta(hours=23)
+    why = late_missing({**planted, "late_at": recent.isoformat()}, plan)
+    ready = recent + timedelta(hours=24)
+    assert "less than 24 hours" in why
+    assert f"probe from {ready:%Y-%m-%d %H:%M} UTC on" in why
+    before = datetime.now(UTC) - timedelta(hours=24)
+    assert late_missing({**planted, "late_at": before.isoformat()}, plan) == ""
+    assert late_missing({**planted, "late_at": ""}, plan) == ""  # by hand no time is known

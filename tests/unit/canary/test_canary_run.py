@@ -281,7 +281,7 @@ def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probe
     planted = result.settings["planted"]
     assert planted.startswith("32 answers, 2023-11-14 to 2023-11-14; votes taken: 16 on traces")
     assert "Planted in to; this probe asked toy." in result.warnings
-    assert "no slot was planted just before the probe" in result.finding.reason
+    assert "no slot was planted late" in result.finding.reason
     assert any("32 answers" in one for one in verdict_lines(result))
 
 

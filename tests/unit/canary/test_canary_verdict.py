@@ -8,17 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from ragwitness.canary import draw
+from ragwitness.canary import verdict
+from ragwitness.canary.draw import Design
 from ragwitness.canary.rank_test import Seen, SlotScores, draws_together
 from ragwitness.canary.verdict import (
     ModelVerdict,
     best_p_value,
-    decide,
     logits,
 )
 from ragwitness.core.errors import InputError
 
-Design = functools.partial(draw.Design, statistic="nats")  # any numbers
+decide = functools.partial(verdict.decide, shares=True)  # any numbers
 
 
 def _matrix(rng: np.random.Generator, effect: float, n: int = 12, m: int = 40) -> np.ndarray:
@@ -35,7 +35,7 @@ def test_a_planted_trigger_that_stands_out_is_found_and_one_that_does_not_is_not
     strong = decide(design, [_matrix(rng, 3.0)], [7])
     assert strong.verdict is ModelVerdict.KNOWN
     assert (strong.test, strong.ranks, strong.p_value) == ("rank among candidates", (1,), 1 / 40)
-    assert "cannot be told from training" in strong.reason
+    assert "not ruled out" in strong.reason
     nothing = np.zeros((12, 40))
     weak = decide(design, [nothing], [7])
     assert weak.verdict is ModelVerdict.INCONCLUSIVE
@@ -55,10 +55,6 @@ def test_the_test_follows_from_the_design_and_not_from_the_outcome() -> None:
     over = decide(Design(candidates=40, slots=2, releases=0), two, [7, 7])
     assert over.test == "outcomes called over all looks"
     assert over.p_value == pytest.approx(2 * joint.p_value)
-    former = Design(candidates=40, slots=2, releases=0, several="evidence")
-    over = decide(former, two, [7, 7])
-    assert over.test == "evidence over slots and releases"
-    assert math.isclose(over.p_value, math.exp(-over.log_evidence))
     for design in (Design(candidates=40), Design(name="paper", candidates=40)):
         twins = np.linspace(-2, 2, 19).tolist()
         again = decide(design, two[:1], [7], earlier=[Seen(((30, 40),))], twins=twins)
@@ -105,7 +101,6 @@ def test_the_best_p_value_is_what_the_clearest_scores_give(changed: dict[str, ob
 
 def test_what_looks_without_an_end_can_decide() -> None:
     assert best_p_value(Design(releases=0)) == 1 / 64
-    assert best_p_value(Design(releases=0, several="evidence")) > 0.05  # 23.6 / 2 is below 20
     assert best_p_value(Design(slots=2, releases=0)) < 0.05
     assert best_p_value(Design(name="paper")) is None
 
@@ -120,16 +115,10 @@ def test_a_saturated_model_is_found_by_logits_and_not_by_nats() -> None:
         raised[:, 7] += 1.0
         nats = -np.logaddexp(0, -raised)
         for name in found:
-            design = draw.Design(candidates=64, statistic=name)
-            found[name] += decide(design, [nats], [7]).verdict is ModelVerdict.KNOWN
+            design = Design(candidates=64)
+            finding = verdict.decide(design, [nats], [7], shares=name == "nats")
+            found[name] += finding.verdict is ModelVerdict.KNOWN
     assert found["logit"] > found["nats"] + 5, found
-    # Shares of answers are no log-probabilities, and are left as they are.
-    shares = np.round(rng.random((4, 40)), 1)
-    both = [
-        decide(draw.Design(candidates=40, statistic=name), [shares], [7], shares=True)
-        for name in found
-    ]
-    assert both[0] == both[1]
 
 
 def test_logits_are_those_of_stored_scores_and_bounded() -> None:

@@ -218,7 +218,7 @@ def test_an_audit_that_was_interrupted_stays_exact(tmp_path) -> None:
     assert any("70 of 120 answers were kept" in one for one in result.warnings)
 
 
-@pytest.mark.parametrize("others", [100, 300])
+@pytest.mark.parametrize("others", [100, pytest.param(300, marks=pytest.mark.slow)])
 def test_one_document_added_to_a_finished_folder_is_not_accused(tmp_path, others: int) -> None:
     plan = _plan(5, others)
     _resumed(replace(plan, documents=plan.documents[:4]), _Turning(10**6), tmp_path)

@@ -67,13 +67,18 @@ class Reader:
         """Nothing is open."""
 
 
+MANNERS = ("no quotations", "yes or no", "sources only")
+
+
 def _audited(target: Reader, **options: Any) -> Any:
     plan = AuditPlan((*_HELD, *_OTHERS), tuple(_KNOWN))
     audit = build_audit("joint", load_language_model("reader"), configure("joint", options))
     return asyncio.run(run_audit(plan, target, among(audit, plan.every_document)))
 
 
-@pytest.mark.parametrize("manner", ["usual", "no quotations", "yes or no", "sources only"])
+@pytest.mark.parametrize(
+    "manner", ["usual", *(pytest.param(name, marks=pytest.mark.slow) for name in MANNERS)]
+)
 def test_a_target_that_answers_one_kind_alone_is_audited_all_the_same(manner: str) -> None:
     result = _audited(Reader(manner))
     called = {v.document for v in result.verdicts if v.decision is Decision.IN}
@@ -118,6 +123,7 @@ def test_kinds_that_cannot_be_joined_are_refused(kinds: str) -> None:
     assert all(name in caught.value.hint for name in SCALES)
 
 
+@pytest.mark.slow
 def test_each_kind_asks_as_it_would_alone() -> None:
     proxy = load_language_model("reader")
     joint = build_audit("joint", proxy, configure("joint", {"questions": 2}))

@@ -82,7 +82,10 @@ def test_a_target_that_ignores_the_question_is_named_with_the_numbers() -> None:
     assert "only 0 of 4 texts shown in the question stood out" in found.told
 
 
-@pytest.mark.parametrize("method", ["rag-mia", "mba", "runon"])
+@pytest.mark.parametrize(
+    "method",
+    ["rag-mia", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mba", "runon"))],
+)
 def test_a_target_that_declines_whatever_it_is_shown_is_named(method: str) -> None:
     found = _pilot(_Chat(fails="I'm sorry, but I can't answer that."), method)
     assert not found.possible

@@ -205,6 +205,7 @@ def test_a_chat_model_is_asked_at_most_ten_questions_about_a_book() -> None:
     assert [query for batch in batches for query in batch] == questions
 
 
+@pytest.mark.slow
 def test_a_chapter_of_a_book_is_met_as_often_as_is_said() -> None:
     chapter = 1 / 15  # twenty pages of three hundred
     met = 0
@@ -235,7 +236,12 @@ def _scored(draw: np.random.Generator, windows: int) -> Score:
 
 
 @pytest.mark.parametrize(
-    ("asked", "known"), [((1,), (5,)), ((5,), (1, 5)), ((1, 2, 3, 4, 5), (5, 5, 1))]
+    ("asked", "known"),
+    [
+        pytest.param((1,), (5,), marks=pytest.mark.slow),
+        pytest.param((5,), (1, 5), marks=pytest.mark.slow),
+        ((1, 2, 3, 4, 5), (5, 5, 1)),
+    ],
 )
 def test_documents_outside_are_called_in_no_more_often_than_the_level(asked, known) -> None:
     """The null, 2,000 times: lengths as unlike as can be, ranks exact all the same."""

@@ -40,6 +40,11 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(registry, "_loaded", {})
     yield
     registry._loaded.clear()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _collected() -> Iterator[None]:
+    yield
     gc.collect()
 
 

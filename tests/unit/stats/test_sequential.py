@@ -69,7 +69,7 @@ def test_the_first_bets_are_literal() -> None:
     assert bets.path == pytest.approx([0.0, math.log(np.mean(factors))])
 
 
-@pytest.mark.parametrize("known", [40, 100, 400])
+@pytest.mark.parametrize("known", [40, 100, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["none", "rising", "at once", "a while"])
 def test_the_level_holds_under_any_drift(known: int, kind: str) -> None:
     """2,000 collections that nobody holds, in all cells; more known ones sharpen no drift."""

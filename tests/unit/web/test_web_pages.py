@@ -345,3 +345,10 @@ def test_a_result_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert "9 documents" in site.get("/")
     (folder / "result.json").write_text(json.dumps({}), encoding="utf-8")
     assert "not readable" in site.get("/")
+
+
+@pytest.mark.parametrize("written", ["%ff", "%ed%a0%80", "%00", "a%0d%0ab", ""])
+def test_a_document_under_any_bytes_is_refused_in_words(both: Site, written: str) -> None:
+    page = both.get(both.run("beta") + f"/document?id={written}", 400 if written == "%ff" else 404)
+    assert "<h1>" in page
+    assert "Traceback" not in page
