@@ -30,7 +30,7 @@ from ragwitness.service.tenants import find_tenant
 
 
 class Meter(Protocol):
-    """What a private retriever pays: a draw for each document, or a charge for each query."""
+    """The costs of a private retriever: a draw for each document, or a charge for each query."""
 
     def place(self, texts: Mapping[str, str]) -> dict[str, int]:
         """Return the group of each document, by id; one that is new is drawn, for life."""
@@ -89,7 +89,7 @@ class TenantMeter:
 class PrivateRetriever:
     """Chooses among the documents of a retriever under a tenant's promise.
 
-    It has the methods of the retriever that it stands before: ``invoke`` and ``ainvoke``
+    It has the methods of the retriever behind it: ``invoke`` and ``ainvoke``
     (LangChain), ``retrieve`` and ``aretrieve`` (LlamaIndex), ``run`` and ``run_async`` (Haystack).
 
     Args:
