@@ -274,13 +274,15 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             " longer."
         )
     # Remarks on single methods.
-    most = [
+    repeaters = [
         f"{method.method} {fmt.count(method.dearest.queries)}"
         for method in outlook.methods
         if method.dearest.queries > method.queries
     ]
-    if most:
-        yield f"A target that repeats the question is asked more, at most: {', '.join(most)}."
+    if repeaters:
+        yield (
+            f"A target that repeats the question is asked more, at most: {', '.join(repeaters)}."
+        )
     for method in outlook.methods:
         if method.shadow_of_your_own:
             yield f"{method.method}: its shadow system is your own and costs the target nothing."
