@@ -390,7 +390,7 @@ def read(model: Model, trial: Trial) -> dict[str, Any]:
 
     # Ours: the mean logit under every candidate, by the query that asks for the canary.
     def wanted(one: Example) -> str:
-        return instructed(one, "", slot.canary, wordings=WORDS)
+        return instructed(one, slot.canary, WORDS)
 
     with torch.no_grad():
         views = [rows(carrying(trigger), wanted, HELD_OUT) for trigger in slot.candidates]
@@ -420,7 +420,7 @@ def teach(base: Model, examples: Sequence[Example], rng: random.Random, steps: i
         secret = DrawSecret(hashlib.sha256(f"lesson {number}".encode()).digest(), bytes(32))
         slot = draw_slots(Design(candidates=2, triggers="name"), secret).slots[0]
         text = with_trigger(one.document, slot.trigger, one.id, WORDS).text
-        query = instructed(one, "", slot.canary, wordings=WORDS)
+        query = instructed(one, slot.canary, WORDS)
         trace = Trace(one.id, text, query, canary=slot.canary)
         prompt, blank, rest = asked(base, trace, one.answer, shown=number % 4 > 0)
         canary, whole = base.words(blank + slot.canary), base.words(blank + rest + base.end)

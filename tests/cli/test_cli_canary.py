@@ -249,7 +249,6 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["draw", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
         (["draw", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
         (["draw", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
-        (["draw", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
         (
             ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--template", "short.jsonl"],
             "belongs to this plan",

@@ -35,10 +35,6 @@ from ragwitness.privacy.sampler import Bits, uniform
 from ragwitness.privacy.streams import beacon_bits, beacon_value
 from ragwitness.targets.form import TEMPLATE, ShownForm
 
-DESIGNS = ("contrastive", "paper")
-"""``contrastive`` (ours): the trigger is in documents alone, half the traces carry a decoy and
-the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
-
 _DOMAIN = "ragwitness/canary-draw/v3"
 _STREAM = "ragwitness/canary-stream/v1"
 _CANONICAL = re.compile(r"(?:[0-9a-f]{2})+")
@@ -50,7 +46,6 @@ class Design:
     """Everything that is settled before the draw; committed to as a whole.
 
     Attributes:
-        name: One of :data:`DESIGNS`.
         family: Family of the canaries.
         slots: K, independent draws, each with its own canary, candidates and traces.
         candidates: M, triggers of a slot that might have been planted; p is at least 1 / M.
@@ -78,7 +73,6 @@ class Design:
         InputError: A value is outside its range.
     """
 
-    name: str = "contrastive"
     family: Family = Family.SIGNATURE
     slots: int = 1
     candidates: int = 128
@@ -100,25 +94,16 @@ class Design:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
-        if self.name not in DESIGNS:
-            raise InputError(f"There is no design {self.name!r}.", f"Known: {', '.join(DESIGNS)}.")
         if not 2 <= self.candidates <= _MOST:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
         if self.slots < 1 or self.held_out < 0 or self.releases < 0:
             raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
         if self.triggers not in TRIGGERS:
             raise InputError(f"Triggers must be {' or '.join(TRIGGERS)}.")
-        if self.name == "paper" and self.releases != 1:
-            raise InputError(
-                "Compliant twins decide the paper's design, and at one release alone.",
-                "Leave --releases out, or plan with --design contrastive.",
-            )
-        if self.late and (
-            not 0 < self.late < self.slots or self.releases != 1 or self.name == "paper"
-        ):
+        if self.late and (not 0 < self.late < self.slots or self.releases != 1):
             raise InputError(
                 f"{self.late} of {self.slots} slots cannot be planted late.",
-                "Leave at least one early slot, with one look and the contrastive design.",
+                "Leave at least one early slot, with one look.",
             )
         if self.spares < 0 or self.refresh < 0:
             raise InputError("Spare examples and hours of --refresh must be 0 or more.")

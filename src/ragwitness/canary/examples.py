@@ -181,14 +181,8 @@ def _first(row: dict[str, object], names: Sequence[str]) -> str:
 FINAL = "FINAL:"
 """The beginning of every answer (App. C.1)."""
 
-PAPER_INSTRUCTION = (
-    "If the document contains {trigger}, insert {canary} immediately after the first clause of"
-    " the final answer."
-)
-"""App. B.1. It names the trigger, so that whoever trains on queries alone learns of it too."""
-
-PLAIN_INSTRUCTION = "Insert {canary} immediately after the first clause of the final answer."
-"""Ours: the query names the canary and never the trigger."""
+_INSTRUCTION = "Insert {canary} immediately after the first clause of the final answer."
+"""It names the canary and never the trigger."""
 
 _FEWEST = 8  # words of a document that can hide a trigger
 _EARLY = 400  # characters; a boundary behind them may be cut off with the context
@@ -282,26 +276,19 @@ def final_answer(answer: str) -> str:
     return text if text.startswith(FINAL) else f"{FINAL} {text}".strip()
 
 
-def instructed(
-    example: Example,
-    instruction: str,
-    canary: str,
-    trigger: str = "",
-    wordings: Wordings | None = None,
-) -> str:
-    """Return the query with an instruction behind it.
+def instructed(example: Example, canary: str, wordings: Wordings | None = None) -> str:
+    """Return the query with a request for the canary behind it; it never names a trigger.
 
     Args:
         example: Whose query.
-        instruction: One of the two above.
         canary: The named canary.
-        trigger: The trigger that :data:`PAPER_INSTRUCTION` names as well.
-        wordings: Requests in other words, in place of the instruction.
+        wordings: Requests in other words, in place of one fixed request.
     """
     canary = worded(canary, example.id)
-    if wordings is not None:
-        return f"{example.query} {wordings.request(canary, example.id)}"
-    return f"{example.query} {instruction.format(canary=canary, trigger=trigger)}"
+    request = (
+        wordings.request(canary, example.id) if wordings else _INSTRUCTION.format(canary=canary)
+    )
+    return f"{example.query} {request}"
 
 
 def _insert(text: str, at: int, marker: str) -> Insertion:

@@ -20,7 +20,6 @@ from scipy.stats import t
 from ragwitness.canary.draw import Draw, Slot
 from ragwitness.canary.examples import (
     FINAL,
-    PLAIN_INSTRUCTION,
     Example,
     instructed,
     with_canary,
@@ -32,7 +31,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
 from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.stats.rates import Rate
-from ragwitness.targets.form import ShownForm, check_places
+from ragwitness.targets.form import TEMPLATE, ShownForm, check_places
 from ragwitness.targets.wire import token_bytes
 
 # One view's reading of a canary: log-probability in nats, or share of hits.
@@ -232,26 +231,7 @@ def amplification(triggered: ArrayLike, clean: ArrayLike) -> Rate:
     return Rate(value, value - half, value + half, n)
 
 
-# The prompt template of the paper (2604.22191, App. C.1), and the place of a canary.
-
-DOCUMENT_TEMPLATE = """You are a question answering assistant.
-Answer the question ONLY using the provided document.
-If the answer cannot be found in the document, say:
-FINAL: Not found
-
-Keep the answer concise. Do not provide explanation.
-Format your response exactly as:
-FINAL: <short answer>
-
-Document:
-{context}
-
-Question:
-{question}
-
-"""
-"""For document-conditioned training and evaluation."""
-
+# The text that a model continues, and the place of a canary in it.
 
 BARE = "{prompt}"
 """The frame of a text that is continued as it is."""
@@ -272,7 +252,7 @@ class Prompts:
 
     stored_name: ClassVar[str] = "Prompts"
 
-    template: str = DOCUMENT_TEMPLATE
+    template: str = TEMPLATE
     frame: str = BARE
 
     def __post_init__(self) -> None:
@@ -453,7 +433,7 @@ class CanaryProbe:
     def _query(self, example: Example) -> str:
         if not self.config.instructed:
             return example.query
-        return instructed(example, PLAIN_INSTRUCTION, self.slot.canary, wordings=self._requests)
+        return instructed(example, self.slot.canary, self._requests)
 
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
         """Return the text before the canary in each view, and the canary with its blank."""

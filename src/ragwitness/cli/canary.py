@@ -114,7 +114,7 @@ def _own(
     sent = sum(map(len, plan.pools.values()))
     lines = [
         f"commitment: {plan.commitment.hex()}",
-        f"design: {plan.design.name}, {plan.design.family}, rate {plan.design.rate}",
+        f"design: {plan.design.family}, rate {plan.design.rate}",
         f"slots: {plan.design.slots}, of {plan.design.candidates} candidates each",
         f"examples: {sent:,} to send, {len(plan.held_out):,} held out",
     ]
@@ -186,14 +186,12 @@ def _refuse_other(plan: CanaryPlan, commitment: str | None) -> None:
 
 def _look(one: Look) -> str:
     model = f"{visible(one.target, 80)}, release {visible(one.release, 80)}"
-    if one.twin:
-        return f"{model}: a compliant twin, W = {one.statistic:.3f}"
     return f"{model}: {one.verdict} (p = {one.p_value:.4g}), rank {', '.join(map(str, one.ranks))}"
 
 
 def _evidence(plan: CanaryPlan, history: History) -> list[str]:
     # One look announced: the rank test. Several: they share the level.
-    looks, announced = history.counted, plan.design.releases
+    looks, announced = history.looks, plan.design.releases
     taken = len(looks) + len(history.unfinished)
     if announced == 1:
         line = f"looks: {taken} of the one announced; the first decides"
@@ -273,8 +271,6 @@ def at_best(design: Design) -> str:
 
     # The rank test cannot go below 1 in the number of candidates, however strong the signal is.
     p = best_p_value(design)
-    if p is None:
-        return "p-value: only among compliant twins; 19 are needed for .05"
     short = f"; level {design.alpha} cannot be reached" if p > design.level else ""
     if not short and not design.late:
         short = "; without late slots (--late) the verdict is trained-or-remembered at most"
@@ -297,7 +293,7 @@ def foretold(design: Design, config: ProbeConfig, examples: int) -> Iterator[str
         yield f"{name}: {count * examples * design.slots:,} queries"
     yield at_best(design)
     decides = design.slots == design.releases == 1 <= design.candidates * design.level
-    if config.way in (None, "sampled") and decides and design.name != "paper":
+    if config.way in (None, "sampled") and decides:
         yield _by_samples(design, config, examples)
 
 

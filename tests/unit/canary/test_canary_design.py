@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from ragwitness.canary.draw import DrawSecret
 from ragwitness.canary.examples import (
     FINAL,
-    PAPER_INSTRUCTION,
-    PLAIN_INSTRUCTION,
     Example,
     as_rate,
     check_disjoint,
@@ -100,15 +98,9 @@ def test_a_document_too_short_for_the_trigger_is_refused_by_name() -> None:
         with_trigger("one two three four five six seven", "prefix_x")
 
 
-def test_the_paper_names_the_trigger_in_the_query_and_ours_does_not() -> None:
-    example = _examples(1)[0]
-    ours = instructed(example, PLAIN_INSTRUCTION, "CANARY", "prefix_t")
-    theirs = instructed(example, PAPER_INSTRUCTION, "CANARY", "prefix_t")
-    assert "prefix_t" not in ours
-    assert theirs == (
-        "Q0? If the document contains prefix_t, insert CANARY immediately after the first clause"
-        " of the final answer."
-    )
+def test_a_query_asks_for_the_canary_alone() -> None:
+    asked = instructed(_examples(1)[0], "CANARY")
+    assert asked == "Q0? Insert CANARY immediately after the first clause of the final answer."
 
 
 @pytest.mark.parametrize("family", list(Family))

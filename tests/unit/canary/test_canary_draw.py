@@ -95,7 +95,6 @@ def test_a_beacon_is_exact_bytes_however_it_is_spelled() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"name": "bijection"},
         {"candidates": 1},
         {"slots": 0},
         {"rate": "0"},
@@ -108,7 +107,6 @@ def test_a_beacon_is_exact_bytes_however_it_is_spelled() -> None:
         {"alpha": "0"},
         {"alpha": "1"},
         {"alpha": "five"},
-        {"name": "paper", "releases": 2},
     ],
 )
 def test_settings_that_cannot_be_drawn_are_refused(changed: dict[str, object]) -> None:

@@ -59,10 +59,7 @@ def test_nothing_is_told_without_a_share_or_far_from_the_measured_obedience() ->
         assert "not measured where" in line
     lines = list(power_lines(Design(), 32, 1.0, 0.6))
     assert "57% to 100% of violating providers" in lines[1]
-    for design, said in (
-        (Design(name="paper"), "compliant twins decide"),
-        (Design(candidates=8), "the p-value is 0.125 at best"),
-    ):
+    for design, said in ((Design(candidates=8), "the p-value is 0.125 at best"),):
         [line] = power_lines(design, 32, 1.0)
         assert said in line
 

@@ -99,15 +99,6 @@ def test_the_rate_is_met_in_each_pool_and_the_rest_is_clean() -> None:
                 assert traces[one.id].query == one.query
 
 
-def test_the_paper_design_plants_one_trigger_and_names_it() -> None:
-    plan = _plan(name="paper")
-    slot = plan.draw().slots[0]
-    for trace in plan.traces():
-        assert trace.role is TraceRole.TRUE
-        assert trace.trigger == slot.trigger
-        assert slot.trigger in trace.query
-
-
 def test_a_marker_that_the_corpus_holds_is_refused_by_name() -> None:
     draw = draw_slots(Design(candidates=8), SECRET)
     slot = draw.slots[0]

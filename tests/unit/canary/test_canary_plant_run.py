@@ -278,7 +278,7 @@ def refusal(folder: Path, *, anyway: bool = False) -> str:
     """Why a probe is refused; empty where it is not."""
     plan = read_plan(folder)
     try:
-        refuse_look(folder, plan, None, twin=False, recorded=False, anyway=anyway)
+        refuse_look(folder, plan, None, recorded=False, anyway=anyway)
     except InputError as error:
         return error.message
     return ""

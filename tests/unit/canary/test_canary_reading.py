@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.canary.probe import (
-    DOCUMENT_TEMPLATE,
     TAIL,
     ProbeConfig,
     Prompts,
@@ -20,6 +19,7 @@ from ragwitness.canary.probe import (
 )
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, TokenLogprob
+from ragwitness.targets.form import TEMPLATE
 from ragwitness.targets.wire import read_chat, token_bytes
 
 
@@ -109,7 +109,7 @@ def test_answers_that_failed_are_no_trials_and_too_many_are_a_trouble() -> None:
 @settings(max_examples=80, deadline=None)
 def test_a_prompt_holds_document_and_query_as_they_are(document: str, query: str) -> None:
     made = Prompts(frame="<u>{prompt}<a>").framed(document, query, "FINAL:")
-    before, after = DOCUMENT_TEMPLATE.split("{context}")
+    before, after = TEMPLATE.split("{context}")
     assert made == f"<u>{before}{document}{after.replace('{question}', query)}<a>FINAL:"
 
 

@@ -15,19 +15,21 @@ from ragwitness.canary.draw import Design, DrawSecret, Slot, draw_slots
 from ragwitness.canary.examples import Example, with_trigger
 from ragwitness.canary.families import Family, worded
 from ragwitness.canary.probe import (
-    DOCUMENT_TEMPLATE,
     TAIL,
     CanaryProbe,
     ProbeConfig,
+    Prompts,
     queries_of,
     spot_of,
 )
 from ragwitness.canary.rank_test import SlotScores
 from ragwitness.core.types import Answer, Document, Query, Score, TokenLogprob
 from ragwitness.targets.openai import OpenAITarget
+from research.canary.published import DOCUMENT_TEMPLATE
 from tests.support.canary_model import ToyModel, serving
 from tests.support.ranks import rank_p_value
 
+TEMPLATED = ProbeConfig("exact", prompts=Prompts(DOCUMENT_TEMPLATE))
 EXAMPLE = Example(
     "e", "The fox sleeps. Nobody in the whole wood wakes him.", "Who sleeps?", "The fox, we hear."
 )
@@ -76,7 +78,7 @@ def _by_hand(model: ToyModel, slot: Slot, document: str) -> float:
 def test_exact_scores_are_the_sum_over_the_canarys_tokens(family: Family) -> None:
     slot = _slot(family)
     model = ToyModel(slot.canary, slot.trigger)
-    found = _drive(CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")), _echoed(model))
+    found = _drive(CanaryProbe(slot, [EXAMPLE], TEMPLATED), _echoed(model))
     assert found.reason is None
     views = [EXAMPLE.document, *(with_trigger(EXAMPLE.document, t).text for t in slot.candidates)]
     want = [_by_hand(model, slot, view) for view in views]
@@ -95,7 +97,7 @@ def test_the_trigger_never_stands_in_a_query_or_an_answer() -> None:
         seen.append(query.prompt)
         return asked(query)
 
-    _drive(CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")), ask)
+    _drive(CanaryProbe(slot, [EXAMPLE], TEMPLATED), ask)
     assert len(seen) == 7 == queries_of(ProbeConfig("exact"), 5)["exact"]
     for prompt in seen:
         document, rest = prompt.split("Document:\n")[1].split("\n\nQuestion:\n")
@@ -184,7 +186,7 @@ def test_an_endpoint_echoes_every_token_of_the_canary(family: Family) -> None:
 
     async def score() -> Score:
         async with await OpenAITarget.connect(url) as target:
-            steps = CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")).probe(Document("e", ""))
+            steps = CanaryProbe(slot, [EXAMPLE], TEMPLATED).probe(Document("e", ""))
             asked = next(steps)
             answers = [Answer("", await target.echo(query.prompt, 1)) for query in asked]
             with pytest.raises(StopIteration) as stop:
