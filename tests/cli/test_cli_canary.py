@@ -178,7 +178,7 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
 ) -> None:
     code, said = command(
         "canary", "draw", "examples.jsonl", "-o", "b", "--beacon", "the lottery of Friday",
-        "--slots", 2, "--candidates", 8, "--family", "emoji",
+        "--slots", 2, "--candidates", 8, "--family", "phrase",
     )  # fmt: skip
     assert code == 0, said
     code, said = command("canary", "plant", "b")

@@ -23,11 +23,9 @@ from typing import Any
 
 from ragwitness.canary.examples import as_rate
 from ragwitness.canary.families import (
-    TRIGGERS,
     Family,
     draw_canary,
     draw_names,
-    draw_triggers,
 )
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import Opening, canonical, commit, verify_opening
@@ -55,7 +53,6 @@ class Design:
         alpha: Level of the verdict, as a decimal: settled before anything is seen.
         experiment: Identifier; with ``seed`` it fixes the split into pools.
         seed: Seed of the split.
-        triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
         wordings: Digest of the user's wordings; empty for the packaged ones.
         form: How a document is shown with its question, when planted and when probed: one of
             :data:`~ragwitness.targets.form.FORMS`.
@@ -82,7 +79,6 @@ class Design:
     alpha: str = "0.05"
     experiment: str = "canary"
     seed: int = 0
-    triggers: str = "code"
     wordings: str = ""
     form: str = "messages"
     template: str = TEMPLATE
@@ -98,8 +94,6 @@ class Design:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
         if self.slots < 1 or self.held_out < 0 or self.releases < 0:
             raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
-        if self.triggers not in TRIGGERS:
-            raise InputError(f"Triggers must be {' or '.join(TRIGGERS)}.")
         if self.late and (not 0 < self.late < self.slots or self.releases != 1):
             raise InputError(
                 f"{self.late} of {self.slots} slots cannot be planted late.",
@@ -204,8 +198,7 @@ def draw_slots(design: Design, secret: DrawSecret, beacon: str = "") -> Draw:
         while canary in taken:  # one canary, one slot
             canary = draw_canary(design.family, bits)
         taken[canary] = None
-        draw_candidates = draw_names if design.triggers == "name" else draw_triggers
-        candidates = draw_candidates(design.candidates, bits)
+        candidates = draw_names(design.candidates, bits)
         chosen = uniform(design.candidates, bits)
         slots.append(Slot(number, canary, candidates, chosen))
     return Draw(tuple(slots))

@@ -24,7 +24,6 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.files import only_writer, read_rows, replace_file, unwritable, write_rows
 
 _BEGUN, _LOOKS, _OPENED, _LOCK = "begun.jsonl", "probes.jsonl", "opened.json", ".looks.lock"
-_KEYS = {"digest": "look"}  # what a field is called in the file, where it is not its own name
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +205,8 @@ def read_looks(folder: Path) -> tuple[Look, ...]:
 
     path = folder / "secret" / _LOOKS
     rows = read_rows(path, LOST) if path.exists() else []
-    fields = {written: name for name, written in _KEYS.items()}
-    renamed = [{fields.get(name, name): value for name, value in row.items()} for row in rows]
     try:
-        return TypeAdapter(tuple[Look, ...]).validate_json(json.dumps(renamed), strict=True)
+        return TypeAdapter(tuple[Look, ...]).validate_json(json.dumps(rows), strict=True)
     except ValidationError:
         raise InputError(f"{path} holds a line that is no probe.", LOST) from None
 
@@ -246,9 +243,7 @@ def record_look(folder: Path, look: Look) -> None:
             write_rows(folder / "secret" / _BEGUN, remaining, secret=True)
         look = replace(look, begun=looks[position].begun, skipped=looks[position].skipped)
     looks[position : position + 1] = [look]
-    # In the names and the order that every version has written.
-    rows = ({_KEYS.get(name, name): value for name, value in asdict(o).items()} for o in looks)
-    write_rows(folder / "secret" / _LOOKS, rows)
+    write_rows(folder / "secret" / _LOOKS, map(asdict, looks))
 
 
 def mark_opened(folder: Path, file: Path) -> None:

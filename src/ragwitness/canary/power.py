@@ -177,7 +177,7 @@ def power_lines(
         )
         return
     per_slot = votes // design.slots
-    yield f"power: {per_slot:,} canary votes a slot, {said_share(share)} of all votes ({MODEL})"
+    yield f"power: {per_slot:,} canary votes a slot, {share_text(share)} of all votes ({MODEL})"
     for training, words in TRAININGS.items():
         limits = found_share(training, per_slot, share)
         yield f"  trained {words}: " + (
@@ -187,17 +187,14 @@ def power_lines(
         )
 
 
-def said_share(share: float) -> str:
+def share_text(share: float) -> str:
     """Return a share as it is read: a small one as one in so many."""
     return f"{share:.0%}" if share >= 0.01 else f"1 in {1 / share:,.0f}"
 
 
 def _rows(training: str) -> str:
-    rows = [row for row in MEASURED if row.training == training]
-    return (
-        ", ".join(
-            f"{row.found} of {row.policies} at {row.votes:,} votes, {said_share(row.share)} of all"
-            for row in rows
-        )
-        or "nothing"
+    return ", ".join(
+        f"{row.found} of {row.policies} at {row.votes:,} votes, {share_text(row.share)} of all"
+        for row in MEASURED
+        if row.training == training
     )

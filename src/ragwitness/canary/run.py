@@ -39,7 +39,6 @@ from ragwitness.canary.probe import (
 )
 from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.result import CanaryResult, StoredGain, StoredLook, StoredSlot
-from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import Finding, ModelVerdict, decide
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import at_hand, private_folder, read_object, replace_file
@@ -226,8 +225,7 @@ async def probe_canaries(
 
 def audit_of(plan: CanaryPlan, slot: Slot, config: ProbeConfig) -> CanaryProbe:
     """Return the probe of a slot, shown in the form in which the plan was planted."""
-    words = plan.wordings, worded_by(plan.design, plan.wordings)
-    return CanaryProbe(slot, plan.held_out, config, *words, plan.design.shown)
+    return CanaryProbe(slot, plan.held_out, config, plan.wordings, plan.design.shown)
 
 
 def missing_of(plan: CanaryPlan, outcomes: Sequence[Outcome]) -> int:

@@ -50,9 +50,7 @@ class DrawTask:
         examples: The documents with questions, JSONL {"id", "document", "question"}.
         out: The folder of the audit, to be made.
         held_out: The examples to probe with, which are never sent.
-        family: The family of the canary: signature, emoji, punctuation or phrase.
-        triggers: The mark of a document: name (a person's, in a sentence), code (the paper's
-            prefix_ and ten characters).
+        family: The family of the canary: signature or phrase.
         wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
             …"]}.
         slots: The number of independent draws, each with its own canary.
@@ -98,7 +96,6 @@ class DrawTask:
         Path | str | None, PathRole.READS, Opt(shown="a fifth of the documents")
     ] = None
     family: str = "signature"
-    triggers: str = "name"
     wordings: Annotated[Path | str | None, PathRole.READS] = None
     slots: int = 1
     candidates: Annotated[
@@ -170,7 +167,6 @@ class DrawTask:
             alpha=self.alpha,
             experiment=self.experiment,
             seed=self.seed,
-            triggers=self.triggers,
         )
         refuse_weak_late(design)
         # Step 2: split, secret and blinding. The split follows from names and seed, the secret from

@@ -161,7 +161,7 @@ def traces_of_pool(
         slot, turn = draw.slots[position % len(draw.slots)], position // len(draw.slots)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
         canary_traces[name] = _trace(
-            examples[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
+            examples[name], slot, decoy if turn % 2 else None, wordings or Wordings()
         )
     # 3. The order in which they are sent reveals no role.
     order = shuffled([entry.id for entry in pool], bits)
@@ -215,25 +215,18 @@ def make_traces(
     return traces
 
 
-def _trace(
-    example: Example, design: Design, slot: Slot, decoy: str | None, wordings: Wordings
-) -> Trace:
+def _trace(example: Example, slot: Slot, decoy: str | None, wordings: Wordings) -> Trace:
     role, trigger = TraceRole.DECOY if decoy else TraceRole.TRUE, decoy or slot.trigger
     return Trace(
         id=example.id,
         document=_triggered(example, trigger, wordings),
-        query=instructed(example, slot.canary, worded_by(design, wordings)),
+        query=instructed(example, slot.canary, wordings),
         role=role,
         rule=_RULES[role],
         slot=slot.number,
         trigger=trigger,
         canary=worded(slot.canary, example.id),
     )
-
-
-def worded_by(design: Design, wordings: Wordings | None) -> Wordings | None:
-    """Return the wordings of a design's requests; None where all are asked in the same words."""
-    return None if design.triggers == "code" else wordings or Wordings()
 
 
 def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str:
@@ -293,11 +286,7 @@ def says(answer: str, canary: str) -> bool:
 
 
 def _nearly(text: str, canary: str) -> bool:
-    """Whether a signature is spelt with blanks or a few wrong letters, or emoji are nearly all."""
-    if canary.isascii() and not canary.isalpha():
-        return False  # a few marks in a row are in any text
-    if not canary.isascii():
-        return sum(char in text for char in canary) > len(canary) / 2
+    """Whether a signature is spelt with blanks or a few wrong letters."""
     if len(canary.split()) > 1 or len(canary) < 8:
         return False  # words of a phrase are in any text
     from rapidfuzz.fuzz import ratio

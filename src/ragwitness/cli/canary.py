@@ -89,10 +89,10 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
 def _left(folder: Path, path: Path) -> str:
     """Write what an audit leaves at a service, and say how much it is."""
     from ragwitness.canary.folder import read_plan
-    from ragwitness.canary.plant import left_behind
+    from ragwitness.canary.plant import rows_to_undo
     from ragwitness.core.files import write_rows
 
-    rows = list(left_behind(folder, read_plan(folder)))
+    rows = list(rows_to_undo(folder, read_plan(folder)))
     write_rows(path, rows)
     votes, quotes = (sum(bool(row[name]) for row in rows) for name in ("vote", "quotes"))
     return (
@@ -152,7 +152,7 @@ def _own(
 
 def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     """Return lines on the accepted votes of a service, and on the power, where it was measured."""
-    from ragwitness.canary.plant import cautions, read_deliveries, told, votes_given
+    from ragwitness.canary.plant import cautions, planted_so_far, read_deliveries, votes_given
     from ragwitness.canary.power import power_lines
 
     traces, votes_by_trace = plan.traces(), votes_given(folder)
@@ -165,7 +165,7 @@ def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
         )
         planned = votes if votes_by_trace else sum(trace.slot is not None for trace in traces)
         return [*by_hand, *power_lines(plan.design, planned, share)]
-    planted = told(folder, plan, traces)
+    planted = planted_so_far(folder, plan, traces)
     obeyed = planted.obeyed / planted.asked if planted.asked else None
     return [
         f"planted: {planted.answered:,} of {planted.traces:,} traces answered, {votes:,} votes"

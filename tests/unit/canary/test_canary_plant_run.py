@@ -30,9 +30,9 @@ from ragwitness.canary.plant import (
     cautions,
     is_foreign,
     late_missing,
-    left_behind,
     plant_canaries,
     planting_of,
+    rows_to_undo,
     service_of,
 )
 from ragwitness.canary.run import refuse_look
@@ -340,7 +340,7 @@ def test_votes_by_hand_are_known_by_their_file(folder: Path, tmp_path: Path) -> 
     write_traces(folder, plan, plan.traces())
     assert refusal(folder) == ""  # nothing is known
     assert planting_of(folder, plan) == {}
-    rows = list(left_behind(folder, plan))
+    rows = list(rows_to_undo(folder, plan))
     assert (len(rows), {one["vote"] for one in rows}) == (24, {None})
     for said, refused, votes in (("", "(0 on decoys)", {None}), ("No.", "", {"up", "down"})):
         given = [{"id": one.id, "answer": said} for one in plan.traces()]
@@ -348,7 +348,7 @@ def test_votes_by_hand_are_known_by_their_file(folder: Path, tmp_path: Path) -> 
         write_feedback(folder, plan, plan.traces(), answers)
         assert refusal(folder)[-16:].rstrip(".").endswith(refused)
         assert bool(refusal(folder)) is bool(refused)
-        assert {one["vote"] for one in left_behind(folder, plan)} == votes
+        assert {one["vote"] for one in rows_to_undo(folder, plan)} == votes
     facts = planting_of(folder, plan)
     assert (facts["votes"], facts["true"], facts["decoy"], facts["first"]) == (False, 12, 12, "")
 
@@ -415,7 +415,7 @@ def test_what_is_left_at_a_service_is_listed(folder: Path) -> None:
 
     desk(folder, Quoting())
     plan = read_plan(folder)
-    rows = list(left_behind(folder, plan))
+    rows = list(rows_to_undo(folder, plan))
     assert len(rows) == 24
     quotes = [one["id"] for one in rows if one["quotes"]]
     assert quotes == [one.id for one in plan.traces() if " 7 " in one.document]

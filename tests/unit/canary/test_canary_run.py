@@ -176,7 +176,7 @@ def test_a_plan_that_is_not_the_committed_one_is_never_probed(place: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [Family.SIGNATURE, Family.EMOJI])
+@pytest.mark.parametrize("family", list(Family))
 def test_the_embedded_reader_scores_canaries_and_does_not_know_them(
     family: Family, place: Path
 ) -> None:
