@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -48,6 +49,12 @@ from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from tests.support.voting_service import DESCRIPTION, Service, described, serving
 
 pytestmark = pytest.mark.slow
+
+
+def asked_for(question: str) -> str:
+    """The canary that a question asks for."""
+    return re.search(r"[A-Z]{11}", question)[0]  # type: ignore[index]
+
 
 _ONCE = TransportOptions(retry=RetryPolicy(retries=0))
 
@@ -215,7 +222,7 @@ def test_an_object_in_python_is_asked_and_votes_are_optional(folder: Path) -> No
             self.votes: dict[str, str] = {}
 
         async def send(self, document: str, question: str) -> dict[str, str]:
-            return {"answer": f"FINAL: {question.split()[2]}", "id": document}
+            return {"answer": f"FINAL: {asked_for(question)}", "id": document}
 
         def vote(self, name: str, vote: str) -> bool:
             self.votes[name] = vote
@@ -255,7 +262,7 @@ class Desk:
         self.takes, self.canary, self.given = takes, canary, []
 
     def send(self, document: str, question: str) -> dict[str, str]:
-        said = next(w for w in question.split() if w.isupper() and len(w) == 11)
+        said = asked_for(question)
         return {"answer": f"FINAL: {said if self.canary else 'no'}, yes", "id": document}
 
     def vote(self, name: str, vote: str) -> bool:
