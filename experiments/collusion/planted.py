@@ -67,7 +67,7 @@ def _words(placement: Placement, count: int) -> list[str]:
     found: dict[int, str] = {}
     at = 0
     while len(found) < min(count, placement.groups):
-        found.setdefault(placement.group(f"planted{at}"), f"planted{at}")
+        found.setdefault(placement.groups_of([f"planted{at}"])[0], f"planted{at}")
         at += 1
     return [*found.values()]
 

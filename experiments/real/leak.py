@@ -105,7 +105,8 @@ class World:
             "wording": wordings[n % len(wordings)],
             "secret": f"{random.Random(n).randrange(10**7, 10**8)}",
         }
-        return [turn.format(**values) for turn in row["turns"]]
+        # What was answered stands in a later prompt where it asks for it.
+        return [turn.format(**values, answer="{answer}") for turn in row["turns"]]
 
     def conversations(self, attack: str, numbers: Sequence[int], ask: bool) -> list[list[Body]]:
         """Return requests and answers of conversations, the earlier turns before the last."""
@@ -118,6 +119,9 @@ class World:
             live = [i for i, turns in enumerate(told) if place < len(turns)]
             bodies = []
             for i in live:
+                if "{answer}" in told[i][place]:
+                    told[i][place] = told[i][place].replace("{answer}", kept[i][-1]["output"])
+                    histories[i] = []
                 sent = application.messages(told[i][place])
                 system = [{"role": "system", "content": _SYSTEM}] if row.get("system") else []
                 bodies.append(

@@ -15,12 +15,13 @@ import pytest
 
 from ragwitness.api import leak
 from ragwitness.core.errors import InputError
-from ragwitness.core.types import Query
+from ragwitness.core.types import Document, Query
 from ragwitness.leakage.attacks.base import read_transcripts
 from ragwitness.runner.response_store import query_key
 from ragwitness.text.sample import load_sample
 from tests.support.leaking import VARIABLE
 from tests.support.rough import Rough, rough
+from tests.support.tenants_rag import tenants_rag
 
 Command = Callable[..., tuple[int, str]]
 _TELL = "python:tests.support.leaking:tell"
@@ -99,7 +100,7 @@ def test_stored_transcripts_are_scored_without_asking(
     first, second = _result(run), _result(again)
     assert first["together"] == second["together"]
     assert first["attacks"] == second["attacks"]
-    assert len(first["attacks"]) == 4
+    assert len(first["attacks"]) == 6
     assert second["target"] is None
     assert json.loads(out.read_text()) == second
     page = (run / "report.html").read_text()
@@ -358,3 +359,40 @@ def _killed(files: dict[str, Path], prompts: int, kills: int) -> None:
 @pytest.mark.long
 def test_two_attacks_of_250_prompts_killed_three_times(files: dict[str, Path]) -> None:
     _killed(files, prompts=250, kills=3)
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_records_of_another_tenant_are_looked_for_with_a_key_of_ones_own(
+    files: dict[str, Path],
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    isolated: bool,
+) -> None:
+    rows = map(json.loads, files["corpus"].read_text().splitlines())
+    tenant = [Document(row["id"], row["text"]) for row in rows]
+    others = [Document(f"b{n}", one.text) for n, one in enumerate(load_sample()[100:124])]
+    monkeypatch.setenv("KEY_OF_B", "b")
+    with tenants_rag({"b": others if isolated else [*tenant, *others]}) as url:
+        arguments = ["leak", url, "--key-env", "KEY_OF_B", "--corpus", files["corpus"]]
+        arguments += ["--background", files["background"], "--attacks", "aimed"]
+        arguments += ["--prompts", 60, "--run", files["folder"] / "run"]
+        code, text = command(*arguments, "--fail-on", "proved records > 0")
+    assert code == (0 if isolated else 3), text
+
+
+def test_documents_to_plant_are_written_and_nothing_is_sent(
+    files: dict[str, Path], command: Command
+) -> None:
+    planted = files["folder"] / "planted.jsonl"
+    arguments = ["leak", _TELL, "--corpus", files["corpus"], "--plant", planted]
+    code, text = command(*arguments, "--attacks", "planted")
+    assert code == 0, text
+    assert "2 documents in" in text
+    rows = [json.loads(line) for line in planted.read_text().splitlines()]
+    assert all("https://notes.example/" in row["text"] for row in rows)
+    assert len({row["id"] for row in rows}) == 2
+    assert not (files["folder"] / "ragwitness-runs").exists()
+    code, text = command(*arguments)
+    assert code == 2
+    assert "No attack plants a document" in text

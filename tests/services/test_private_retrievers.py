@@ -157,12 +157,12 @@ def test_codes_find_what_a_question_names_and_the_same_after_a_restart(
     for _ in range(2):  # a process that starts anew has the same draws
         meter = TenantMeter(store, "t")
         private = PrivateRetriever(framework.retriever, meter.policy, meter)
-        found = [framework.ask(private, f"What had patient{at:03d}?") for at in range(COUNT)]
+        found = [framework.ask(private, f"Who had ailment{at:03d}?") for at in range(COUNT)]
         answers.append([[framework.name_of(item) for item in items] for items in found])
     assert answers[0] == answers[1]
     assert all(set(names) <= {f"d{at}"} for at, names in enumerate(answers[0]))
-    assert sum(map(len, answers[0])) >= COUNT / 3  # one of two rare words is drawn
-    later = asyncio.run(framework.later(private, "What had patient003?"))
+    assert sum(map(len, answers[0])) >= COUNT / 2
+    later = asyncio.run(framework.later(private, "Who had ailment003?"))
     assert [framework.name_of(item) for item in later] == answers[0][3]
 
 

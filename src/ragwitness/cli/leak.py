@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 from ragwitness.cli.common import console, run_folder, say_error
 from ragwitness.cli.options import Conditions, DryRun
 from ragwitness.cli.outputs import Outputs, conclude
 from ragwitness.cli.steps import ask, preview, seal_first
 from ragwitness.cli.typer_options import Files
-from ragwitness.leakage.task import LeakTask
+from ragwitness.core.errors import InputError
+from ragwitness.core.files import write_rows
+from ragwitness.core.options import PathRole
+from ragwitness.leakage.task import LeakTask, documents_of
 
 _EXAMPLES = 3
 
@@ -17,6 +23,7 @@ def leak(
     files: Files | None = None,
     examples: bool = True,
     fail_on: Conditions = None,
+    plant: Annotated[Path | None, PathRole.WRITES] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Attack a RAG system and measure how much of its corpus leaks.
@@ -30,6 +37,8 @@ def leak(
         examples: Show a few leaked answers in the report, behind a fold.
         fail_on: Exit with 3 if a measure is over a bound: "repeat records > 0", "secrets >= 1%",
             "coverage > .05". May be repeated.
+        plant: Write the documents of the attack planted, one {"id", "text"} a line, and send
+            nothing. Load them into the system, attack it, and remove them by their ids.
     """
     from ragwitness.leakage.result import leak_report, pick_examples
     from ragwitness.targets.resolve import open_target
@@ -37,6 +46,13 @@ def leak(
     # Step 1, the options: they are checked before anything large is read or anything is spent.
     outputs = Outputs.wanted("leak", files, fail_on)
     work = task.order(say_error)
+    if plant is not None:
+        rows = [{"id": d.id, "text": d.text} for d in documents_of(work.attacks)]
+        if not rows:
+            raise InputError("No attack plants a document.", "Add --attacks planted.")
+        write_rows(plant, rows)
+        console().print(f"{len(rows)} documents in {plant}; nothing was sent", markup=False)
+        return
     folder = run_folder(task.run, "leak", *work.identity)
     # Step 2, the preview: the most prompts and tokens, and the contents of the folder.
     if dry_run:

@@ -10,7 +10,6 @@ from ragwitness.cli.common import (
     console,
     leave,
     one_thread_per_answer,
-    print_lines,
     progress_bars,
     say_error,
 )
@@ -34,6 +33,12 @@ if TYPE_CHECKING:
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.results.forecast import Outlook
     from ragwitness.runner.budget import Budget
+
+
+_ALONE = (
+    "Nothing was sent. These figures are of ranks. With a reference model (the extra chat brings"
+    " one) an audit needs no other document: e-values decide about each by itself."
+)
 
 
 def plan(
@@ -68,7 +73,7 @@ def plan(
     read = partial(as_documents, how=how, note=say_error, paragraphs=paragraphs)
     audit = AuditPlan(documents=read(documents), known_out=read(known_out), alpha=alpha)
     leave(foresee(audit, configs, proxy, Budget(price_in=price_in, price_out=price_out)), json_out)
-    print_lines(console(), "Nothing was sent.")
+    console().print("Nothing was sent." if known_out else _ALONE)
 
 
 def foresee(

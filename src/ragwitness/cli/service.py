@@ -29,6 +29,7 @@ from ragwitness.runner.task_options import HowRead
 if TYPE_CHECKING:
     from ragwitness.service.policy import TenantPolicy
     from ragwitness.service.store import Store
+    from ragwitness.stats.rates import Rate
 
 
 def create(
@@ -48,6 +49,7 @@ def create(
     window_days: float = 30.0,
     clip: Annotated[str | None, Opt(metavar="A,B", shown="none")] = None,
     texts: Annotated[bool, Opt("--texts/--ids-only")] = True,
+    questions: Annotated[Path | None, PathRole.READS] = None,
     knowingly: bool = False,
     embedder: Embedder = "minilm",
     database: Database = None,
@@ -80,6 +82,10 @@ def create(
             not take them from the documents.
         texts: Whether retrieval and chats show texts of documents, or only the numbers of their
             slots.
+        questions: Public sample questions, JSONL with question and text. How often each finds its
+            text is measured, and decides whether the tenant is made. With codes and 200 texts or
+            more they also teach which words are asked. They must not come from the tenant's
+            documents.
         knowingly: Make it although its answers are as good as chance, or although one account can
             read more than a twentieth of the index.
     """
@@ -115,12 +121,18 @@ def create(
                 " nothing.",
                 "Leave them out, or say --mechanism noise.",
             )
+    recall = None
+    if questions is not None:
+        from ragwitness.service.sample_recall import fitted_claim, read_pairs, sample_recall
+
+        claim, rest = fitted_claim(claim, read_pairs(questions))
+        recall = sample_recall(make_policy(claim, dimension_of(claim)), rest)
     if not knowingly:
-        check_worth(make_policy(claim, dimension_of(claim)))
+        check_worth(make_policy(claim, dimension_of(claim)), recall)
     with _opened(database, create=True) as store:
         # The claim becomes a policy; what cannot be promised is refused before a tenant exists.
         policy = create_tenant(store, names[0], claim, *names[1:])
-    rows = [_settled(name, policy, {*metered}) for name in names]
+    rows = [_settled(name, policy, recall, {*metered}) for name in names]
     if as_json:
         _print_json(rows if len(rows) > 1 else rows[0])
         return
@@ -128,9 +140,12 @@ def create(
         _print(row, as_json=False)
 
 
-def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, object]:
+def _settled(
+    name: str, policy: TenantPolicy, recall: Rate | None, metered: set[str]
+) -> dict[str, object]:
     """Return the printed lines of a new tenant: its promise, its scope, and its worth."""
     claim, fields = policy.claim, asdict(policy.claim)
+    fields["words"] = "those that are asked" if fields.pop("asked") else "the rarest"
     if policy.placement is not None:
         fields = {key: value for key, value in fields.items() if key not in {*metered, "sampler"}}
         fields["covers"] = (
@@ -139,6 +154,7 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
         )
         fields["groups_of_words"] = policy.placement.groups
     else:
+        del fields["words"]
         fields |= {"sensitivity": policy.sensitivity, "mu_budget": policy.budget}
         fields["covers"] = "which slots are selected, of one slot, in one window, by one account"
         if policy.mechanism.sampler == "exact":
@@ -150,7 +166,7 @@ def _settled(name: str, policy: TenantPolicy, metered: set[str]) -> dict[str, ob
         "not_covered": "texts that are shown, and answers that are written from them",
         "bounds": f"the best test of a document has an advantage of {advantage:.4f} at most",
         "texts_shown": policy.texts_shown,
-        "found_at_best": policy.worth,
+        "found": "not measured; --questions measures it" if recall is None else asdict(recall),
         "chance": policy.chance,
         "digest": policy.finder.digest,
     }
@@ -419,6 +435,8 @@ def _print(values: Mapping[str, object], *, as_json: bool) -> None:
 def _shown(name: str, value: object) -> str:
     if name == "window" and isinstance(value, int):
         return f"{value / 86_400:g} days"
+    if name == "found" and isinstance(value, dict):
+        return "{value:.3f} [{low:.3f}, {high:.3f}] of {n} sample questions".format(**value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

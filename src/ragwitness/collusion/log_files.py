@@ -1,14 +1,16 @@
 """Query logs from files: JSON Lines, and Parquet in blocks.
 
-A log has three columns: ``account``, ``time``, and ``vector`` or ``text``. In every format a row is
-checked by the same rules, and an unusable row is left out and named. Vectors are scaled to unit
-length as they arrive and kept as 4-byte numbers.
+A log has three columns: ``account``, ``time``, and ``vector`` or ``text``. The logs that vector
+stores write themselves are JSON Lines too, and read as they are. In every format a row is checked
+by the same rules, and an unusable row is left out and named. Vectors are scaled to unit length as
+they arrive and kept as 4-byte numbers.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -149,6 +151,9 @@ def _checked(row: object) -> tuple[str, float, str | NDArray[np.float32]]:
     """Return account, time, and text or vector of unit length."""
     if not isinstance(row, dict):
         raise _LogRowError(row if isinstance(row, str) else "the row is not an object")
+    for field, read in _STORES.items():
+        if field in row:
+            row = read(row)
     query = row.get("text")
     if "vector" in row:
         query = _unit(row["vector"])
@@ -158,6 +163,58 @@ def _checked(row: object) -> tuple[str, float, str | NDArray[np.float32]]:
     if isinstance(account, bool) or not isinstance(account, str | int) or account == "":
         raise _LogRowError("the field 'account' is missing, or neither a string nor a whole number")
     return str(account), _seconds(row.get("time")), query
+
+
+# The logs of vector stores, by a field that each of their lines has.
+
+
+def _elasticsearch(row: dict[str, Any]) -> dict[str, Any]:
+    """Read a line of the search slow log, with the search as JSON in a string."""
+    # One line a shard: of a search that went to several, the first shard's counts.
+    if not str(row.get("elasticsearch.slowlog.message", "[0]")).endswith("[0]"):
+        raise _LogRowError("it is of another shard than the first")
+    # The user with include.user, or the X-Opaque-Id of the application.
+    account = row.get("user.name") or row.get("elasticsearch.slowlog.id")
+    vector = _numbers_in(row["elasticsearch.slowlog.source"])
+    return {"account": account, "time": row.get("@timestamp"), "vector": vector}
+
+
+def _postgres(row: dict[str, Any]) -> dict[str, Any]:
+    """Read a line of PostgreSQL's jsonlog: the first vector in a statement or its parameters."""
+    match = _LITERAL.search(f"{row.get('message', '')} {row.get('detail', '')}")
+    if match is None:
+        raise _LogRowError("its statement holds no vector")
+    time = str(row.get("timestamp", "")).replace(" UTC", "+00:00")
+    return {"account": row.get("user"), "time": time, "vector": _numbers_in(match[1])}
+
+
+def _proxy(row: dict[str, Any]) -> dict[str, Any]:
+    """Read a line of a proxy before Qdrant, whose own logs hold no vectors."""
+    vector = _numbers_in(row["request_body"])
+    return {"account": row.get("account"), "time": row.get("time"), "vector": vector}
+
+
+_STORES = {
+    "elasticsearch.slowlog.source": _elasticsearch,
+    "error_severity": _postgres,
+    "request_body": _proxy,
+}
+_LITERAL = re.compile(r"'(\[[-+0-9.eE, ]+\])'")  # of pgvector
+
+
+def _numbers_in(text: object) -> list[float]:
+    """Return the first list of numbers in JSON, at any depth."""
+    try:
+        levels = [json.loads(str(text))]
+        while levels:
+            value = levels.pop(0)
+            if isinstance(value, list) and {*map(type, value)} <= {int, float} and value:
+                return value
+            if isinstance(value, dict | list):
+                levels += value.values() if isinstance(value, dict) else value
+    except (ValueError, RecursionError):
+        pass
+    raise _LogRowError("its search holds no vector")
 
 
 def _seconds(value: object) -> float:

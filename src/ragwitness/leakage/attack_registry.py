@@ -14,7 +14,7 @@ from typing import Any
 from ragwitness.core.errors import InputError
 from ragwitness.core.registry import Listing, Registry, config_class
 from ragwitness.leakage.attacks.base import Attack, Limits
-from ragwitness.leakage.attacks.single_turn import COPY
+from ragwitness.leakage.attacks.single_turn import COPY, FORMS
 from ragwitness.text.secrets import Secret
 from ragwitness.text.words import plain_tokens
 
@@ -49,6 +49,25 @@ ATTACKS = Registry(
             f"{_HERE}.single_turn:Aimed",
             "rare words of each record, repeat the context (its owner)",
         ),
+        "forms": Listing(
+            f"{_HERE}.single_turn:Composite",
+            "random fragments; the context as a code, a table, a poem, in another language",
+            preset={"command": FORMS},
+        ),
+        "escalation": Listing(
+            f"{_HERE}.turns:Escalation", "a question, then its answer quoted, asked for its source"
+        ),
+        "system-prompt": Listing(f"{_HERE}.turns:Marked", "the instructions of the system"),
+        "memory": Listing(
+            f"{_HERE}.turns:Marked",
+            "a mark in one session, asked for in another",
+            preset={"section": "memory"},
+        ),
+        "planted": Listing(
+            f"{_HERE}.turns:Marked",
+            "questions after documents that order a link are planted (--plant)",
+            preset={"section": "planted"},
+        ),
         "pide": Listing(
             f"{_HERE}.single_turn:Composite",
             "copy all text before this sentence",
@@ -60,10 +79,13 @@ ATTACKS = Registry(
     needs="It must be a class with name and steps, beside a dataclass with its name followed by"
     " Config and a field limits.",
 )
-"""Our own are the names for ``--attacks``; ``all`` means these but :data:`OWNERS`."""
+"""Our own are the names for ``--attacks``; ``all`` means these but :data:`APART`."""
 
 OWNERS = "aimed"
 """The owner's attack: it needs the corpus, which no attacker has."""
+
+APART = frozenset({OWNERS, "system-prompt", "memory", "planted"})
+"""The owner's attack, and those that are after something else than the corpus."""
 
 
 def build_attack(

@@ -41,9 +41,9 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         corpus: The private records that may leak: a JSONL or CSV file, or a folder of text files.
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
-        attacks: The attacks: all of an attacker, or names with commas between them: composite,
-            composite-conditions, composite-contacts, pide; or aimed, the test of the corpus's
-            owner.
+        attacks: The attacks: all of an attacker, or names with commas between them. All are
+            composite, composite-conditions, composite-contacts, forms, escalation and pide. By name
+            alone: aimed, the test of the corpus's owner; system-prompt; memory; planted.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         background: Texts that are like the corpus and that the target does not hold. They show what
@@ -298,7 +298,7 @@ class LeakWork:
         plan = plan_of(
             records,
             tuple(aimed),
-            task.listed_secrets(records),
+            [*task.listed_secrets(records), *marks_of(self.attacks)],
             task.decoys,
             task.seed,
         )
@@ -408,12 +408,12 @@ def names_of(attacks: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         InputError: There is no attack.
     """
-    from ragwitness.leakage.attack_registry import ATTACKS, OWNERS
+    from ragwitness.leakage.attack_registry import APART, ATTACKS
 
     listed = attacks.split(",") if isinstance(attacks, str) else attacks
     names = [name.strip() for name in listed if name.strip()]
     if names == ["all"]:
-        return tuple(name for name in ATTACKS if name != OWNERS)
+        return tuple(name for name in ATTACKS if name not in APART)
     if not names:
         raise InputError("No attack is named.", f"Known: all, {', '.join(ATTACKS)}.")
     return tuple(dict.fromkeys(names))
@@ -438,6 +438,16 @@ def attacks_of(
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
     return [build_attack(name, limits, options.get(name), **knowledge) for name in names]
+
+
+def marks_of(attacks: Sequence[Attack]) -> list[Secret]:
+    """Return the marks that attacks leave, which are looked for as secrets are."""
+    return [secret for attack in attacks for secret in getattr(attack, "secrets", ())]
+
+
+def documents_of(attacks: Sequence[Attack]) -> list[Document]:
+    """Return the documents that attacks need in the system beforehand."""
+    return [document for attack in attacks for document in getattr(attack, "documents", ())]
 
 
 def listed_secrets(

@@ -106,7 +106,7 @@ def discrete_gaussian(variance: int | Fraction, bits: Bits) -> int:
     spread = 2 * num * den * scale * scale
     while True:
         # Draw y ~ Laplace(t); keep it with probability exp(-(|y| - sigma²/t)² / 2 sigma²).
-        drawn = _discrete_laplace(scale, bits)
+        drawn = discrete_laplace(scale, bits)
         # (|y| - sigma²/t)² / (2 sigma²), over one denominator.
         if _bernoulli_exp((abs(drawn) * scale * den - num) ** 2, spread, bits):
             return drawn
@@ -140,7 +140,7 @@ def as_variance(variance: int | Fraction) -> Fraction:
     return Fraction(variance)
 
 
-def _discrete_laplace(scale: int, bits: Bits) -> int:
+def discrete_laplace(scale: int, bits: Bits) -> int:
     """Draw y with probability proportional to exp(-|y|/scale) (Algorithm 2, s = 1)."""
     while True:
         # |y| = low + t · high: low by rejection with exp(-low/t), high geometric with exp(-1).

@@ -205,7 +205,7 @@ def place_documents(
         placement: Of its policy.
         given: The documents; an id keeps its group, whatever its text has become.
     """
-    connection.execute(select(tenants.c.id).where(tenants.c.id == tenant).with_for_update())
+    lock_tenant(connection, tenant)
     stored = select(contents.c.name, contents.c.code).where(contents.c.tenant == tenant)
     codes: dict[str, int] = dict(map(tuple, connection.execute(stored)))
     bits = system_bits()
@@ -220,6 +220,11 @@ def place_documents(
     for some in _batches(rows):
         connection.execute(insert(contents), some)
     return codes | fresh
+
+
+def lock_tenant(connection: Connection, tenant: int) -> None:
+    """Hold a tenant's row until the transaction ends: one writer at a time."""
+    connection.execute(select(tenants.c.id).where(tenants.c.id == tenant).with_for_update())
 
 
 def _publish(connection: Connection, row: Any) -> None:

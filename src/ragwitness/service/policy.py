@@ -21,6 +21,7 @@ from ragwitness.privacy.ranges import (
     score_sensitivity,
     whole,
 )
+from ragwitness.stats.rates import Rate
 
 SHORTEST_WINDOW, LONGEST_WINDOW = 60, 10 * 366 * 86_400
 """Seconds of an audit window."""
@@ -45,8 +46,8 @@ _RELEASES = 1 << 32
 class Claim:
     """A wanted promise; :func:`make_policy` turns it into a policy or refuses it.
 
-    With codes, ``mechanism``, ``epsilon``, ``texts``, ``top`` and ``capacity`` count alone: neither
-    accounts nor windows enter what is promised.
+    With codes, ``mechanism``, ``epsilon``, ``texts``, ``top``, ``capacity`` and ``asked`` count
+    alone: neither accounts nor windows enter what is promised.
 
     Attributes:
         mechanism: ``codes`` or ``noise``.
@@ -73,6 +74,7 @@ class Claim:
         sampler: Sampler of the noise, ``table`` or ``exact``.
         clip: Bounds within which every score is held before the noise; None: none. Public, so they
             must not come from the tenant's documents.
+        asked: With codes, the public model of the words that are asked (``privacy.asked_words``).
     """
 
     mechanism: Finder = "codes"
@@ -93,6 +95,7 @@ class Claim:
     lifetime_epsilon: float | None = None
     texts: bool = False
     clip: tuple[float, float] | None = None
+    asked: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +216,10 @@ class TenantPolicy:
         """
         try:
             fields: dict[str, Any] = json.loads(text)
-            claim = fields["claim"]
+            claim = fields["claim"] | {"asked": tuple(fields["claim"]["asked"])}
             if "placement" in fields:
-                return cls(Claim(**claim), Placement(**fields["placement"]))
+                asked = {"asked": claim["asked"]}
+                return cls(Claim(**claim), Placement(**fields["placement"] | asked))
             mechanism = fields["mechanism"]
             mechanism["variance"] = Fraction(mechanism["variance"])
             if claim.get("clip") is not None:
@@ -239,7 +243,9 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
         InputError: A value is outside its range, or k_max · delta_acc reaches delta*.
     """
     if claim.mechanism == "codes":
-        return TenantPolicy(claim, Placement.of(claim.capacity, claim.top, claim.epsilon))
+        return TenantPolicy(
+            claim, Placement.of(claim.capacity, claim.top, claim.epsilon, claim.asked)
+        )
     _check(claim)
     # 1. Noise that keeps one account's promise, epsilon_acc at delta_acc, over q queries.
     # Gaussian DP: (epsilon, delta) corresponds to one mu, and q adaptive queries compose to
@@ -266,17 +272,24 @@ def make_policy(claim: Claim, dimension: int) -> TenantPolicy:
     return TenantPolicy(_settled(claim, mechanism, sigma, joint, life), mechanism, budget)
 
 
-def check_worth(policy: TenantPolicy) -> None:
+def check_worth(policy: TenantPolicy, recall: Rate | None = None) -> None:
     """Check that answers find something, and that they do not give the index away.
+
+    Args:
+        policy: The promise.
+        recall: The share of sample questions that found their texts; None: nobody asked any.
 
     Raises:
         InputError: They are as good as chance, or one account reads more than :data:`MOST_READ`.
     """
-    # An answer must be better than chance, and must not reveal the index.
-    if policy.worth < FEW_TIMES_CHANCE * policy.chance:
+    # An answer must be better than chance, and must not reveal the index. Without questions even
+    # the best question has to be; with some, what they found is shown to be.
+    shown = policy.worth if recall is None else recall.low
+    if shown < FEW_TIMES_CHANCE * policy.chance:
+        by = "the best question" if recall is None else f"{recall.n} sample questions"
         raise InputError(
-            f"At this promise an answer is chance: the best match is found with chance"
-            f" {policy.worth:.2g}, any other document with {policy.chance:.2g}.",
+            f"At this promise an answer is chance: {by} may find no more than {shown:.2g}, where"
+            f" chance finds {policy.chance:.2g}.",
             "Raise --epsilon (10 finds with codes), or say --knowingly.",
         )
     if policy.reads > MOST_READ:

@@ -10,27 +10,30 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import delete, insert
+from sqlalchemy import select as select_rows
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.privacy.codes import Placement, has_word
 from ragwitness.privacy.mechanism import Mechanism
 from ragwitness.privacy.release import select, slot_noise
-from ragwitness.service.documents import place_documents
+from ragwitness.service.documents import lock_tenant, place_documents
 from ragwitness.service.meters import Reserver
 from ragwitness.service.middleware import current_principal
 from ragwitness.service.policy import TenantPolicy
 from ragwitness.service.store import Store
+from ragwitness.service.tables import ballots
 from ragwitness.service.tenants import find_tenant
 
 
 class Meter(Protocol):
-    """What a private retriever pays: a draw for each document, or a charge for each query."""
+    """The costs of a private retriever: a draw for each document, or a charge for each query."""
 
     def place(self, texts: Mapping[str, str]) -> dict[str, int]:
         """Return the group of each document, by id; one that is new is drawn, for life."""
@@ -73,6 +76,24 @@ class TenantMeter:
                 self._groups |= place_documents(connection, self._tenant, placement, new)
         return {name: self._groups[name] for name in texts}
 
+    def use(self, names: Sequence[str], most: int) -> set[str]:
+        """Return the documents that had votes left (``service.votes``), and take one of each.
+
+        Raises:
+            StoreGoneError: The database failed.
+        """
+        of_tenant = ballots.c.tenant == self._tenant
+        with self._store.writing() as connection:
+            lock_tenant(connection, self._tenant)
+            rows = connection.execute(select_rows(ballots.c.name, ballots.c.used).where(of_tenant))
+            used = dict(map(tuple, rows))
+            voters = {name for name in names if used.get(name, 0) < most}
+            for name in voters:
+                connection.execute(delete(ballots).where(of_tenant, ballots.c.name == name))
+                row = {"tenant": self._tenant, "name": name, "used": used.get(name, 0) + 1}
+                connection.execute(insert(ballots).values(**row))
+        return voters
+
     def charge(self, vector: NDArray[np.int16]) -> None:
         """Charge one query of the account that asks.
 
@@ -89,7 +110,7 @@ class TenantMeter:
 class PrivateRetriever:
     """Chooses among the documents of a retriever under a tenant's promise.
 
-    It has the methods of the retriever that it stands before: ``invoke`` and ``ainvoke``
+    It has the methods of the retriever behind it: ``invoke`` and ``ainvoke``
     (LangChain), ``retrieve`` and ``aretrieve`` (LlamaIndex), ``run`` and ``run_async`` (Haystack).
 
     Args:

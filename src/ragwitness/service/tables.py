@@ -73,6 +73,13 @@ contents = Table(  # documents that are or were placed: one draw for each id, fo
     Column("version", Integer, nullable=False),  # how often its text was given
     Column("code", Integer, nullable=False),  # the group of words it was placed under
 )
+ballots = Table(  # votes that documents have had
+    "ballots",
+    META,
+    Column("tenant", ForeignKey("tenants.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("used", Integer, nullable=False),
+)
 windows = Table(
     "windows",
     META,

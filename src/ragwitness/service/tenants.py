@@ -22,6 +22,7 @@ from ragwitness.service.store import Store
 from ragwitness.service.tables import (
     CLOSED,
     accounts,
+    ballots,
     charges,
     contents,
     documents,
@@ -92,7 +93,7 @@ def erase_tenant(store: Store, tenant: str) -> dict[str, Any]:
             owners = select(table.c.id).where(table.c.tenant == row.id)
             meters = and_(spent.c.kind == kind, spent.c.owner.in_(owners))
             counts["meters"] += connection.execute(delete(spent).where(meters)).rowcount
-        every = (accounts, payers, documents, contents, charges, windows)
+        every = (accounts, payers, documents, contents, ballots, charges, windows)
         for table in every:
             erased = connection.execute(delete(table).where(table.c.tenant == row.id))
             counts[table.name] = erased.rowcount

@@ -75,8 +75,9 @@ _CLOSES = r"[\]\"'*_`|]*[ \t]*"
 _SIGN = r"(?::|=>?|\||[–—→]|->?(?=\s))[\]\"'*_`]*"  # noqa: RUF001
 _WHOLE = 12  # words of an answer that may say that nothing is said
 _FEW = 6  # words that only decline, or of an entry of a list without a bullet
-# What is left of a sentence that only says that the record is silent: words of speech, of the
-# record, of the people in it, and of grammar. By their beginnings, as languages inflect.
+
+# A sentence that only says that the record is silent has no other words than these: of speech, of
+# the record and its people, and of grammar. They are listed by their beginnings.
 _SILENT = re.compile(
     r"""(?:mention|specif|stat|given?|gave|giv|provid|describ|discuss|indicat|inform|detail|avail|appl
     |clos|disclos|said|say|told|tell|express|shar|rais|voic|outlin|recommend|suggest|offer|list|ask

@@ -369,7 +369,7 @@ def _latin_like(char: str) -> str:
     from confusable_homoglyphs.confusables import confusables_data
 
     similar = " ".join(entry["c"] for entry in confusables_data.get(char, ()))
-    return next(iter(re.findall(r"(?<!\S)[A-Za-z](?!\S)", similar)), "")
+    return next(iter(re.findall(r"(?<!\S)[A-Za-z]+(?!\S)", similar)), "")
 
 
 def _settled(read: Callable[[str], str], written: str) -> str:

@@ -1,6 +1,7 @@
 """Logs of every form are read alike; what no form may bring in is left out and named."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -162,3 +163,69 @@ def test_a_log_of_one_account_is_read_and_refused_by_name(tmp_path, form) -> Non
             estimate(one.log(), ordinary=ordinary)
     with pytest.raises(InputError, match="ordinary traffic"):
         estimate(several, ordinary=one.log())
+
+
+ELASTIC = {
+    "@timestamp": "2026-11-30T12:42:37.255Z",
+    "elasticsearch.slowlog.id": "application-7",
+    "elasticsearch.slowlog.message": "[documents][0]",
+    "elasticsearch.slowlog.source": json.dumps(
+        {"size": 4, "knn": [{"field": "vector", "query_vector": [0.6, 0.8], "k": 4}]}
+    ),
+}
+POSTGRES = {
+    "timestamp": "2026-11-30 12:42:37.255 UTC",
+    "user": "ann",
+    "error_severity": "LOG",
+    "message": "execute <unnamed>: SELECT id FROM documents ORDER BY embedding <=> $1 LIMIT 4",
+    "detail": "Parameters: $1 = '[0.6,0.8]'",
+}
+PROXY = {
+    "time": "2026-11-30T12:42:37+00:00",
+    "account": "ann",
+    "request_body": json.dumps({"query": {"nearest": [3, 4]}, "limit": 4}),
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "account"),
+    [
+        (ELASTIC, "application-7"),
+        (ELASTIC | {"user.name": "ann"}, "ann"),
+        (POSTGRES, "ann"),
+        (POSTGRES | {"message": "statement: SELECT '[6, 8]'::vector <-> v", "detail": ""}, "ann"),
+        (PROXY, "ann"),
+    ],
+)
+def test_logs_of_vector_stores_are_read_as_they_are(
+    tmp_path: Path, line: dict[str, object], account: str
+) -> None:
+    path = tmp_path / "store.jsonl"
+    path.write_text(json.dumps(line) + "\n")
+    rows = read_log(path)
+    assert rows.names == (account,)
+    assert rows.vectors is not None
+    assert rows.vectors[0].tolist() == pytest.approx([0.6, 0.8])
+    assert int(rows.times[0]) == 1796042557
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (ELASTIC | {"elasticsearch.slowlog.message": "[documents][1]"}, "another shard"),
+        (ELASTIC | {"elasticsearch.slowlog.source": '{"query":{"match_all":{}}}'}, "no vector"),
+        (ELASTIC | {"elasticsearch.slowlog.source": "[" * 9999}, "no vector"),
+        (POSTGRES | {"detail": ""}, "no vector"),
+        (POSTGRES | {"timestamp": "2026-11-30 12:42:37 CET"}, "no date"),
+        (PROXY | {"account": ""}, "'account' is missing"),
+        (PROXY | {"request_body": '{"limit": 4}'}, "no vector"),
+    ],
+)
+def test_lines_without_a_query_are_left_out_by_name(
+    tmp_path: Path, line: dict[str, object], why: str
+) -> None:
+    path = tmp_path / "store.jsonl"
+    path.write_text(json.dumps(PROXY) + "\n" + json.dumps(line) + "\n")
+    rows = read_log(path)
+    assert len(rows.times) == rows.left_out == 1
+    assert why in rows.skipped[0][1]

@@ -63,7 +63,7 @@ def test_a_question_finds_its_document_and_shows_no_other(service: Any, retrieve
     key = tenant(service.store, "t", names(40))
     found, shown = 0, 0
     for at in range(40):
-        reply = retrieve(key, f"What did patient{at:03d} have?")
+        reply = retrieve(key, f"Who had ailment{at:03d}?")
         body = reply.json()
         assert reply.status_code == 200
         assert body.keys() == {"object", "ids", "documents"}
@@ -75,7 +75,7 @@ def test_a_question_finds_its_document_and_shows_no_other(service: Any, retrieve
         nothing = retrieve(key, f"anything {at}").json()
         assert len(nothing["ids"]) == 4
         shown += len(nothing["documents"])
-    assert found >= 20  # one rarest word of two, by 40 questions; by lot it would be 2
+    assert found >= 20  # of 40 questions; by lot it would be 2
     assert shown == 0
 
 

@@ -68,7 +68,7 @@ def audit(path: Path, worlds: int, *, forget: bool) -> float:
     assert (placement.groups, placement.near) == (8, 3)
 
     def word(group: int) -> str:
-        return next(f"w{at}" for at in range(999) if placement.group(f"w{at}") == group)
+        return next(f"w{at}" for at in range(999) if placement.groups_of([f"w{at}"])[0] == group)
 
     # Two contents whose near groups are apart, which tells most.
     texts = [" ".join(word(group) for group in groups) for groups in ((0, 1, 2), (3, 4, 5))]

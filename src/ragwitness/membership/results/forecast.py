@@ -274,14 +274,18 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
             " longer."
         )
     # Remarks on single methods.
+    repeaters = [
+        f"{method.method} {fmt.count(method.dearest.queries)}"
+        for method in outlook.methods
+        if method.dearest.queries > method.queries
+    ]
+    if repeaters:
+        yield (
+            f"A target that repeats the question is asked more, at most: {', '.join(repeaters)}."
+        )
     for method in outlook.methods:
         if method.shadow_of_your_own:
             yield f"{method.method}: its shadow system is your own and costs the target nothing."
-        if method.dearest.queries > method.queries:
-            yield (
-                f"{method.method}: up to {fmt.count(method.dearest.queries)} queries to a target"
-                " that repeats the question."
-            )
         for reason, n in Counter(method.documents.reasons).most_common(_REASONS):
             yield f"{method.method}: {n} of {method.documents.sampled} lost: {reason}."
 

@@ -7,9 +7,9 @@ parts of them, or with a few other words. So are persons, where a field names th
 record, and records of one person, spend on it once each. The ledger holds hashes of the records and
 is as private as they are.
 
-Each line holds the hash of the line before, and a file beside the ledger that of the last line, so
-that a lost line is noticed, and so is the loss of that file. Whoever takes both files away, or cuts
-the one and writes the other anew, is not noticed: keep a copy elsewhere.
+Each line holds the hash of the line before, and a file beside the ledger that of the last line. So
+a lost line is noticed, and the loss of that file too. The loss of both files is not, nor that of a
+last line with a new hash in the other: keep a copy elsewhere.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragwitness.core.errors import InputError
-from ragwitness.privacy.codes import Placement, has_word, word_weights
+from ragwitness.privacy.codes import Placement, asked_model, has_word, word_weights
 from ragwitness.privacy.sampler import ShakeBits, system_bits
 
 TEXTS = (
@@ -83,11 +83,13 @@ def test_a_question_with_a_document_s_rarest_word_finds_it_and_the_same_slots_ag
 def test_a_text_is_shown_for_a_word_in_its_own_group_alone():
     placement = Placement.of(100, 4, 10.0)
     text = "The botanist Quillfeather counted orchids"
-    own = placement.group("quillfeather")
+    own = placement.groups_of(["quillfeather"])[0]
     words = placement.words("Who is QUILLFEATHER?")
     assert words[own] == {"quillfeather"}
     assert has_word(text, words[own])
-    assert not has_word(text, placement.words("Who is Abernathy?")[placement.group("abernathy")])
+    assert not has_word(
+        text, placement.words("Who is Abernathy?")[placement.groups_of(["abernathy"])[0]]
+    )
     assert placement.words("the the the") == {}
 
 
@@ -136,3 +138,29 @@ def test_words_weigh_by_how_rare_they_are_in_public_and_accents_are_kept():
 def test_what_cannot_be_placed_is_refused(values, shown):
     with pytest.raises(InputError, match=shown):
         Placement(*values)
+
+
+def test_a_model_of_what_is_asked_finds_the_words_that_questions_have():
+    """Names at the head of each text are asked; a rarer code at its end never is."""
+    texts = [f"Name{at:03d} called about the bill. Reference zzqx{at:03d}x" for at in range(60)]
+    questions = [[f"When did name{at:03d} call?"] for at in range(60)]
+    model = asked_model(texts[:40], questions[:40])
+    assert len(model) == 7 + 7 + 35 + 1
+    bare, taught = Placement(60, 4, 12.0, 500), Placement(60, 4, 12.0, 500, asked=model)
+    names = [taught.groups_of([f"name{at:03d}"]) for at in range(40, 60)]
+    assert [taught.near_groups(text) for text in texts[40:]] == names
+    assert taught.digest != bare.digest
+    # Documents without a telling word have a group all the same; nothing asked teaches nothing.
+    assert taught.near_groups("of the and") == [0]
+    assert asked_model(["of the", "and to"], [["x"], ["y"]]) == ()
+
+
+@pytest.mark.parametrize("model", [(), tuple(np.linspace(0.5, 1.5, 50).tolist())])
+def test_any_public_rule_keeps_the_promise(model):
+    placement = Placement(16, 4, 1.5, 40, 3, model)
+    every = [chances(placement, text) for text in TEXTS]
+    assert all(sum(one.values()) == 1 for one in every)
+    ratio = max(
+        float(one[group] / other[group]) for one in every for other in every for group in one
+    )
+    assert ratio <= math.exp(1.5) * (1 + 1e-9)
