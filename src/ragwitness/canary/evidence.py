@@ -107,11 +107,10 @@ def subject_of(
     refuse_secrets(target)
     # Looks that others took before this one: they enter its verdict.
     if (run / SEAL).exists():
-        history = read_object(run / SEAL)["settings"]["history"]
+        history: dict[str, Any] = read_object(run / SEAL)["settings"]["history"]
     else:
         past = read_history(folder)
-        before = [asdict(example) for example in past.earlier("")]
-        history: dict[str, Any] = {"earlier": before}
+        history = {"earlier": [asdict(look) for look in past.earlier("")]}
         history |= {"quoted": past.quoted, "answered": past.answered}
         history |= {"planted": planted} if (planted := planting_of(folder, plan)) else {}
     settings = {

@@ -211,8 +211,7 @@ async def plant_canaries(
     plan.check()
     whole_plan = plan.traces()
     write_traces(folder, plan, whole_plan)
-    traces = [trace for trace in whole_plan if config.late or not _is_late(plan, trace)]
-    stopped = ""
+    traces, stopped = [t for t in whole_plan if config.late or not _is_late(plan, t)], ""
     planted = planted_so_far(
         folder, plan, whole_plan
     )  # the votes so far; those to come are added one by one
@@ -248,8 +247,8 @@ async def plant_canaries(
                     except TargetError as error:
                         errors.append(error)
                     if progress is not None:
-                        progress("traces", sum(o.reply is not None for o in done.values()),
-                                 len(traces))  # fmt: skip
+                        answered = sum(d.reply is not None for d in done.values())
+                        progress("traces", answered, len(traces))
                 if complete and not errors:
                     break
         except CapReachedError as error:
