@@ -371,8 +371,9 @@ def _warnings(made: Sequence[Synthesis], settings: Mapping[str, str], spent: Spe
     passed = sum(synthesis.fate in (Fate.PASSED, Fate.UNGUARDED) for synthesis in made)
     if passed * 2 < len(made):
         warnings.append(
-            f"Only {passed} of {len(made)} records have a synthetic text. Small models (0.5B and 1.5B were"
-            " measured) seldom keep to the forms; --method private-evolution needs none."
+            f"Only {passed} of {len(made)} records have a synthetic text. Small models"
+            " (0.5B and 1.5B were measured) seldom keep to the forms; --method private-evolution"
+            " needs none."
         )
     if spent.stopped_by is not None:
         warnings.append(
