@@ -161,7 +161,6 @@ CANARY_LIES = {
     "alpha moved": (lambda r: r["finding"].update(alpha=0.2), "verdicts.finding.alpha"),
     "another target": (lambda r: r.update(target="http://elsewhere"), "seal.system"),
     "another release": (lambda r: r.update(release="2"), "counts.release"),
-    "called a twin": (lambda r: r.update(twin=True), "counts.twin"),
     "another digest": (lambda r: r["look"].update(digest="0" * 64), "verdicts.look.digest"),
     "another way": (lambda r: r["settings"].update(way="sampled"), "verdicts.settings.way"),
     "warnings left out": (lambda r: r.update(warnings=["None."]), "verdicts.warnings"),
