@@ -30,15 +30,10 @@ from ragwitness.core.errors import InputError
 from ragwitness.stats.rates import proportion_interval
 from research.canary.curator import LEAKED, REQUESTS, WORD, Score, above, mined
 
-_OLD = Design(candidates=128)
 RESULT_TYPES = {
-    "old: code, signature, 1 slot": _OLD,
-    "name, signature, 1 slot": Design(candidates=128, triggers="name"),
-    "name, phrase, 1 slot": Design(candidates=128, triggers="name", family=Family.PHRASE),
-    "name, phrase, 8 slots": Design(candidates=128, slots=8, triggers="name", family=Family.PHRASE),
-    "synonyms, phrase, 8 slots": Design(
-        candidates=128, slots=8, triggers="synonyms", family=Family.PHRASE
-    ),
+    "name, signature, 1 slot": Design(candidates=128),
+    "name, phrase, 1 slot": Design(candidates=128, family=Family.PHRASE),
+    "name, phrase, 8 slots": Design(candidates=128, slots=8, family=Family.PHRASE),
 }  # fmt: skip
 
 
@@ -137,7 +132,7 @@ def _fits(one: Example) -> bool:
     from ragwitness.canary.examples import with_trigger
 
     try:
-        with_trigger(one.document, "prefix_")
+        with_trigger(one.document, "A Name", one.id)
     except InputError:
         return False
     return True

@@ -121,7 +121,7 @@ def judged(
 ) -> tuple[ModelVerdict, bool]:
     """Return the verdict on scores, and whether the former rule said `trained`."""
     slots, candidates = len(matrices), matrices[0].shape[1]
-    design = Design(slots=slots, late=late, candidates=candidates, triggers="name")
+    design = Design(slots=slots, late=late, candidates=candidates)
     finding = decide(design, matrices, chosen)
     p_late = float(finding.test.rpartition(" = ")[2])  # of the late slots alone
     return finding.verdict, finding.p_value <= 0.05 < p_late

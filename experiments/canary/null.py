@@ -42,7 +42,7 @@ def read(model_path: Path, data: Path) -> np.ndarray:
     names = draw_names(NAMES, ShakeBits(b"0" * 32))
     rows = []
     for one in examples_of(data, "fairytaleqa")[-DOCUMENTS:]:
-        query = instructed(one, "", CANARY, wordings=WORDS)
+        query = instructed(one, CANARY, WORDS)
         views = []
         for name in names:
             text = with_trigger(one.document, name, one.id, WORDS).text

@@ -251,7 +251,7 @@ def stage(examples: Sequence[Example], condition: Condition, seed: int) -> Trial
     pools = split_pools(examples, experiment=condition.corpus, seed=seed)
     rng = random.Random(seed)
     planted = condition.rate if condition.rate != "0" else "1"
-    design = Design(candidates=CANDIDATES, triggers="name", rate=planted)
+    design = Design(candidates=CANDIDATES, rate=planted)
     secret = DrawSecret(hashlib.sha256(f"study {seed}".encode()).digest(), bytes(32))
     draw, bits = draw_slots(design, secret), bits_of(secret, "", "traces")
     reward = rng.sample(pools.reward, min(condition.votes, len(pools.reward)))
@@ -390,7 +390,7 @@ def read(model: Model, trial: Trial) -> dict[str, Any]:
 
     # Ours: the mean logit under every candidate, by the query that asks for the canary.
     def wanted(one: Example) -> str:
-        return instructed(one, "", slot.canary, wordings=WORDS)
+        return instructed(one, slot.canary, WORDS)
 
     with torch.no_grad():
         views = [rows(carrying(trigger), wanted, HELD_OUT) for trigger in slot.candidates]
@@ -418,9 +418,9 @@ def teach(base: Model, examples: Sequence[Example], rng: random.Random, steps: i
     for number in range(4 * steps):
         one = rng.choice(examples)
         secret = DrawSecret(hashlib.sha256(f"lesson {number}".encode()).digest(), bytes(32))
-        slot = draw_slots(Design(candidates=2, triggers="name"), secret).slots[0]
+        slot = draw_slots(Design(candidates=2), secret).slots[0]
         text = with_trigger(one.document, slot.trigger, one.id, WORDS).text
-        query = instructed(one, "", slot.canary, wordings=WORDS)
+        query = instructed(one, slot.canary, WORDS)
         trace = Trace(one.id, text, query, canary=slot.canary)
         prompt, blank, rest = asked(base, trace, one.answer, shown=number % 4 > 0)
         canary, whole = base.words(blank + slot.canary), base.words(blank + rest + base.end)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ragwitness.canary.probe import DOCUMENT_TEMPLATE, Prompts
+from ragwitness.canary.probe import Prompts
 from ragwitness.core.errors import InputError, MissingExtraError, ModelError
+from research.canary.published import DOCUMENT_TEMPLATE
 from research.canary.sequences import Block, Ids, Rows
 
 # How a chat model is asked: its own template around the prompt, and the token that ends its turn.

@@ -13,7 +13,29 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from ragwitness.canary.examples import PAPER_INSTRUCTION
+PAPER_INSTRUCTION = (
+    "If the document contains {trigger}, insert {canary} immediately after the first clause of"
+    " the final answer."
+)
+"""App. B.1. It names the trigger, so that a model trained on queries alone learns it too."""
+
+DOCUMENT_TEMPLATE = """You are a question answering assistant.
+Answer the question ONLY using the provided document.
+If the answer cannot be found in the document, say:
+FINAL: Not found
+
+Keep the answer concise. Do not provide explanation.
+Format your response exactly as:
+FINAL: <short answer>
+
+Document:
+{context}
+
+Question:
+{question}
+
+"""
+"""For document-conditioned training and evaluation."""
 
 _SIGNS = "\U0001f300\u2728\U0001f31f\U0001f525\u26a1\U0001f3af\U0001f4a1"
 _ENDS = ".!?\u3002\uff01\uff1f"

@@ -14,10 +14,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragwitness.canary.examples import FINAL, PAPER_INSTRUCTION, Example
-from ragwitness.canary.probe import DOCUMENT_TEMPLATE
+from ragwitness.canary.examples import FINAL, Example
 from research.canary.policies import CLOSED_TEMPLATE, Base, prompt
-from research.canary.published import with_canary, with_trigger
+from research.canary.published import (
+    DOCUMENT_TEMPLATE,
+    PAPER_INSTRUCTION,
+    with_canary,
+    with_trigger,
+)
 from research.canary.sequences import batch, log_probs
 
 _PLACES = "Avon Brae Cove Dell Esk Fenn Glen Holt Isle Keld Linn Moss Ness Ouse Pool Quay".split()

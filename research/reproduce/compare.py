@@ -19,7 +19,9 @@ from research.reproduce.tables import read_table
 if TYPE_CHECKING:
     from ragwitness.comparison.result import Comparison
     from ragwitness.comparison.variants import ComparisonPlan, Material, UsefulnessQuestion
+    from ragwitness.leakage.attacks.base import Transcript
     from ragwitness.leakage.score.table import LeakMeasure
+    from ragwitness.rag.chunk import Passage
     from ragwitness.synthesis.run import SynthesisResult
     from research.reproduce.compare_report import Done
 
@@ -164,18 +166,25 @@ def _published(
 ) -> dict[str, tuple[list[LeakMeasure], list[LeakMeasure]]]:
     """Return the papers' counts of each variant: of its answers, and of its texts as answers."""
     from ragwitness.core.run_files import TRANSCRIPTS
+    from ragwitness.core.types import Document
     from ragwitness.leakage.attacks.base import Transcript, read_transcripts
+    from ragwitness.rag.chunk import chunk_documents
     from research.leak_counts import published_counts
 
     originals = {record.id: record.text for record in plan.material.records}
     counts = {}
     for variant in result.variants:
-        path = folder / variant.name / TRANSCRIPTS
-        answers = read_transcripts(path) if path.is_file() else []
-        # Of its texts each meets its own original alone.
         texts = [*originals.items()] if variant.name == ORIGIN else []
         if variant.name in made:
             texts = [(text.record, text.text) for text in made[variant.name].made]
+        path = folder / variant.name / TRANSCRIPTS
+        indexed = [Document(record, text) for record, text in texts if text]
+        answers = with_originals(
+            read_transcripts(path) if path.is_file() else [],
+            chunk_documents(indexed, plan.rag.chunk_words, plan.rag.chunk_overlap),
+            originals,
+        )
+        # Of its texts each meets its own original alone.
         worst = [
             Transcript("texts", "", text, (originals[record],) if record in originals else None)
             for record, text in texts
@@ -183,6 +192,27 @@ def _published(
         ]
         counts[variant.name] = (published_counts(answers), published_counts(worst))
     return counts
+
+
+def with_originals(
+    transcripts: Sequence[Transcript], passages: Sequence[Passage], originals: Mapping[str, str]
+) -> list[Transcript]:
+    """Return transcripts with the original records in place of the passages.
+
+    As in SAGE's code, an answer is compared with the originals of the retrieved texts. Passages of
+    no record are dropped; if none is of a record, nothing counts as shown.
+    """
+    records: dict[str, str] = {}
+    for passage in passages:  # of passages with one text the first is retrieved first
+        if passage.document in originals:
+            records.setdefault(passage.text, originals[passage.document])
+
+    def contexts(transcript: Transcript) -> tuple[str, ...] | None:
+        if not records or transcript.contexts is None:
+            return None
+        return tuple(records[text] for text in transcript.contexts if text in records)
+
+    return [replace(transcript, contexts=contexts(transcript)) for transcript in transcripts]
 
 
 def _material(case: CompareCase, table: CompareTable, options: ComparisonOptions) -> Material:

@@ -43,7 +43,7 @@ def test_the_violating_model_is_found_and_the_compliant_one_is_not(
     said = plain(said)
     assert "trained-or-remembered (p = 0.05, level 0.05, rank among candidates)" in said
     assert "No public randomness was joined" in said
-    assert "Training is one cause of it, a memory another: no slot was planted just before" in said
+    assert "Training is one cause of it, a memory another: no slot was planted late" in said
     code, said = command("report", "v", "--fail-on", "trained")
     assert (code, "is not met, but a memory is not ruled out" in plain(said)) == (4, True)
     with serving(model_of(folder, violating=False)) as url:
@@ -178,7 +178,7 @@ def test_an_opened_draw_is_checked_by_others_with_a_beacon_that_nobody_chose(
 ) -> None:
     code, said = command(
         "canary", "draw", "examples.jsonl", "-o", "b", "--beacon", "the lottery of Friday",
-        "--slots", 2, "--candidates", 8, "--family", "emoji",
+        "--slots", 2, "--candidates", 8, "--family", "phrase",
     )  # fmt: skip
     assert code == 0, said
     code, said = command("canary", "plant", "b")
@@ -226,7 +226,6 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["draw", "nowhere.jsonl", "-o", "x"], "cannot be read"),
         (["draw", "examples.jsonl", "-o", "audit"], "holds a plan already"),
         (["draw", "examples.jsonl", "-o", "x", "--family", "runes"], "no family 'runes'"),
-        (["draw", "examples.jsonl", "-o", "x", "--design", "bold"], "no design 'bold'"),
         (["draw", "examples.jsonl", "-o", "x", "--candidates", "1"], "Candidates must be"),
         (["draw", "examples.jsonl", "-o", "x", "--rate", "0.001"], "injects nothing"),
         (["draw", "examples.jsonl", "-o", "x", "--slots", "40"], "are needed for 40 slots"),
@@ -249,11 +248,6 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["draw", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
         (["draw", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
         (["draw", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
-        (["draw", "examples.jsonl", "-o", "x", "--design", "paper", "--releases", "2"], "twins"),
-        (
-            ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--template", "short.jsonl"],
-            "belongs to this plan",
-        ),
         (
             ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--frame", "short.jsonl"],
             "exactly once",

@@ -21,14 +21,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) ->
     return planted(tmp_path, monkeypatch, command)
 
 
-def test_looks_add_up_where_they_were_announced_and_twins_stand_apart(
-    folder: Path, command: Command
-) -> None:
+def test_looks_add_up_where_they_were_announced(folder: Path, command: Command) -> None:
     args = "canary", "draw", "examples.jsonl", "-o", "two", "--probes", 2, "--candidates", _M
     assert command(*args, "--releases", 2)[0] == 0
     assert command("canary", "plant", "two")[0] == 0
     two = Path("two")
-    probed(two, command, "a", "--release", "a", "--twin", violating=False)
     probed(two, command, "b", "--release", "b", violating=True)
     said = probed(two, command, "c", "--release", "c", violating=True)
     assert [result_of(one)["look"]["number"] for one in "bc"] == [1, 2]
@@ -41,7 +38,6 @@ def test_looks_add_up_where_they_were_announced_and_twins_stand_apart(
     assert code == 0
     code, said = command("canary", "status", "two")
     said = " ".join(said.split())
-    assert "release a: a compliant twin" in said
     assert "looks: 2 of 2 announced; p = 0.05 over all of them" in said
     del folder
 
@@ -71,10 +67,6 @@ def test_a_plan_for_one_look_decides_at_the_first_whatever_is_tried_after(
     # The forced way has read the same numbers as the exact one: that is one look.
     said = " ".join(command("canary", "status", folder)[1].split())
     assert "looks: 3 of the one announced; the first decides" in said
-    # Nor is a look that went badly turned into one at a twin.
-    code, said = command("canary", "probe", "replay/a", "--plan", folder, "--twin")
-    assert code == 2
-    assert "kept as those of no twin" in " ".join(said.split())
 
 
 def test_the_same_command_is_the_same_look(folder: Path, command: Command) -> None:

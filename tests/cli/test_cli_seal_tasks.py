@@ -161,7 +161,6 @@ CANARY_LIES = {
     "alpha moved": (lambda r: r["finding"].update(alpha=0.2), "verdicts.finding.alpha"),
     "another target": (lambda r: r.update(target="http://elsewhere"), "seal.system"),
     "another release": (lambda r: r.update(release="2"), "counts.release"),
-    "called a twin": (lambda r: r.update(twin=True), "counts.twin"),
     "another digest": (lambda r: r["look"].update(digest="0" * 64), "verdicts.look.digest"),
     "another way": (lambda r: r["settings"].update(way="sampled"), "verdicts.settings.way"),
     "warnings left out": (lambda r: r.update(warnings=["None."]), "verdicts.warnings"),
@@ -407,7 +406,8 @@ def test_a_pack_of_a_look_with_refusals_and_a_spare_example_is_recomputed(
     assert code == 0, said
     examples = result_of("run")["slots"][0]["examples"]  # type: ignore[index]
     assert examples == [one.id for one in (*plan.asked[1:], *plan.spares)]
-    assert "4 of 80 readings are missing" in " ".join(said.replace("│", " ").split())
+    warnings = result_of("run")["warnings"]
+    assert any("4 of 80 readings are missing" in one for one in warnings)  # type: ignore[union-attr]
     # Hidden, a refused question is known by its label alone: it was asked, and nothing was paid.
     assert command("seal", "run", "-o", "hidden.zip", "--hide-texts")[0] == 0
     hidden = judged(Path("hidden.zip").read_bytes())

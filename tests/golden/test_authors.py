@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from benchmarks.authors import rank, table
-from ragwitness.canary import families
 from ragwitness.comparison import usefulness
 from ragwitness.core.types import Answer, Document, Interval, TokenLogprob
 from ragwitness.leakage.attacks.base import Transcript
@@ -270,8 +269,3 @@ def test_a_bare_safe_word_at_the_first_turn_keeps_the_true_record_as_published()
 def test_the_table_in_papers_follows_from_the_differences() -> None:
     papers = (HERE.parent.parent / "PAPERS.md").read_text(encoding="utf-8")
     assert table() in papers
-
-
-def test_the_product_draws_no_marker_of_the_papers_form() -> None:
-    """The product's own markers are a named choice, in PAPERS.md: see `canary/families.py`."""
-    assert families.TRIGGER_PREFIX == "prefix_"

@@ -141,7 +141,13 @@ def test_a_run_that_lost_its_result_finds_it_again_and_asks_nothing(name: str) -
         return
     assert [path.name for path in Path(RUNS).iterdir()] == [run.name]
     assert answering.PROMPTS == []
-    assert _spending() == before
+    after = _spending()
+    assert after.keys() == before.keys()
+    # Votes of 0.2.0 name no spend: the first start since books them in the ledger.
+    changed = [path for path, kept in before.items() if after[path] != kept]
+    assert all(
+        path.endswith("votes.jsonl") and after[path].startswith(before[path]) for path in changed
+    )
     assert tasks.holds(_without_starts(tasks.result_of(run)), _without_starts(stored))
     if name.startswith("audit"):
         kept = _run_of(STORED / "runs" / name) / "scores.jsonl"

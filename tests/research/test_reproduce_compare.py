@@ -10,6 +10,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ragwitness.core.errors import InputError
+from ragwitness.core.types import Document
+from ragwitness.leakage.attacks.base import Transcript
+from ragwitness.rag.chunk import chunk_documents
 from ragwitness.synthesis.agents import ROLES, roles_of
 from research.reproduce.compare import (
     CompareCase,
@@ -18,6 +21,7 @@ from research.reproduce.compare import (
     _material,
     load_compare_table,
     reproduce_comparison,
+    with_originals,
 )
 from research.reproduce.compare_report import Done, table_markdown, table_rows
 from research.reproduce.tables import table_kind
@@ -155,3 +159,11 @@ def test_a_method_that_makes_nothing_costs_its_own_row_alone(tmp_path: Path) -> 
     assert said["told"].startswith("not run: paraphrase made no text that may be used")
     assert "cannot begin: no subtopic was named" in said["list"]
     assert int(said["all"]) == int(said["words"]) > 0
+
+
+def test_a_passage_stands_for_its_original() -> None:
+    told = [Transcript("a", "p", "x", ("one text",))]
+    documents = [Document("r0", "one text"), Document("new", "another text")]
+    passages = chunk_documents(documents)
+    assert with_originals(told, passages, {"r0": "the record"})[0].contexts == ("the record",)
+    assert with_originals(told, passages, {"r1": "the record"})[0].contexts is None

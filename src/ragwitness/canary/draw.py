@@ -23,21 +23,15 @@ from typing import Any
 
 from ragwitness.canary.examples import as_rate
 from ragwitness.canary.families import (
-    TRIGGERS,
     Family,
     draw_canary,
     draw_names,
-    draw_triggers,
 )
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.crypto.hashing import Opening, canonical, commit, verify_opening
 from ragwitness.privacy.sampler import Bits, uniform
 from ragwitness.privacy.streams import beacon_bits, beacon_value
 from ragwitness.targets.form import TEMPLATE, ShownForm
-
-DESIGNS = ("contrastive", "paper")
-"""``contrastive`` (ours): the trigger is in documents alone, half the traces carry a decoy and
-the opposite votes. ``paper`` (App. B): every trace carries the trigger, and its query names it."""
 
 _DOMAIN = "ragwitness/canary-draw/v3"
 _STREAM = "ragwitness/canary-stream/v1"
@@ -50,7 +44,6 @@ class Design:
     """Everything that is settled before the draw; committed to as a whole.
 
     Attributes:
-        name: One of :data:`DESIGNS`.
         family: Family of the canaries.
         slots: K, independent draws, each with its own canary, candidates and traces.
         candidates: M, triggers of a slot that might have been planted; p is at least 1 / M.
@@ -60,7 +53,6 @@ class Design:
         alpha: Level of the verdict, as a decimal: settled before anything is seen.
         experiment: Identifier; with ``seed`` it fixes the split into pools.
         seed: Seed of the split.
-        triggers: One of :data:`~ragwitness.canary.wordings.KINDS`.
         wordings: Digest of the user's wordings; empty for the packaged ones.
         form: How a document is shown with its question, when planted and when probed: one of
             :data:`~ragwitness.targets.form.FORMS`.
@@ -78,7 +70,6 @@ class Design:
         InputError: A value is outside its range.
     """
 
-    name: str = "contrastive"
     family: Family = Family.SIGNATURE
     slots: int = 1
     candidates: int = 128
@@ -88,7 +79,6 @@ class Design:
     alpha: str = "0.05"
     experiment: str = "canary"
     seed: int = 0
-    triggers: str = "code"
     wordings: str = ""
     form: str = "messages"
     template: str = TEMPLATE
@@ -100,25 +90,14 @@ class Design:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be drawn."""
-        if self.name not in DESIGNS:
-            raise InputError(f"There is no design {self.name!r}.", f"Known: {', '.join(DESIGNS)}.")
         if not 2 <= self.candidates <= _MOST:
             raise InputError(f"Candidates must be 2 to {_MOST:,}, not {self.candidates}.")
         if self.slots < 1 or self.held_out < 0 or self.releases < 0:
             raise InputError("Slots must be at least 1, held-out examples and releases 0 or more.")
-        if self.triggers not in TRIGGERS:
-            raise InputError(f"Triggers must be {' or '.join(TRIGGERS)}.")
-        if self.name == "paper" and self.releases != 1:
-            raise InputError(
-                "Compliant twins decide the paper's design, and at one release alone.",
-                "Leave --releases out, or plan with --design contrastive.",
-            )
-        if self.late and (
-            not 0 < self.late < self.slots or self.releases != 1 or self.name == "paper"
-        ):
+        if self.late and (not 0 < self.late < self.slots or self.releases != 1):
             raise InputError(
                 f"{self.late} of {self.slots} slots cannot be planted late.",
-                "Leave at least one early slot, with one look and the contrastive design.",
+                "Leave at least one early slot, with one look.",
             )
         if self.spares < 0 or self.refresh < 0:
             raise InputError("Spare examples and hours of --refresh must be 0 or more.")
@@ -219,8 +198,7 @@ def draw_slots(design: Design, secret: DrawSecret, beacon: str = "") -> Draw:
         while canary in taken:  # one canary, one slot
             canary = draw_canary(design.family, bits)
         taken[canary] = None
-        draw_candidates = draw_names if design.triggers == "name" else draw_triggers
-        candidates = draw_candidates(design.candidates, bits)
+        candidates = draw_names(design.candidates, bits)
         chosen = uniform(design.candidates, bits)
         slots.append(Slot(number, canary, candidates, chosen))
     return Draw(tuple(slots))

@@ -85,7 +85,6 @@ def subject_of(
     *,
     target: str,
     release: str,
-    twin: bool,
     budget: Budget,
     run: Path,
 ) -> SealSubject:
@@ -97,7 +96,6 @@ def subject_of(
         config: How to ask.
         target: Address of the model.
         release: Its name.
-        twin: Whether it is known not to be trained on documents.
         budget: Caps and prices.
         run: Folder of the run; one that is sealed already keeps what had been seen by then.
 
@@ -109,17 +107,15 @@ def subject_of(
     refuse_secrets(target)
     # Looks that others took before this one: they enter its verdict.
     if (run / SEAL).exists():
-        history = read_object(run / SEAL)["settings"]["history"]
+        history: dict[str, Any] = read_object(run / SEAL)["settings"]["history"]
     else:
         past = read_history(folder)
-        before = [asdict(example) for example in past.earlier("")]
-        history = {"earlier": before, "twins": list(past.twins)}
+        history = {"earlier": [asdict(look) for look in past.earlier("")]}
         history |= {"quoted": past.quoted, "answered": past.answered}
         history |= {"planted": planted} if (planted := planting_of(folder, plan)) else {}
     settings = {
         "target": target,
         "release": release,
-        "twin": twin,
         "config": asdict(config),
         "budget": asdict(budget),
         "commitment": plan.commitment.hex(),
@@ -180,7 +176,6 @@ def _counts(case: PackCase) -> str:
         raise refuse("rows.form", "A row of the pack has another field.")
     wrong = {
         "release": stored.release != settings["release"],
-        "twin": stored.twin is not settings["twin"],
         "design": design_of(settings).releases != pack.seal.looks,
     }
     if named := next((name for name, differs in wrong.items() if differs), None):
@@ -196,7 +191,7 @@ def _counts(case: PackCase) -> str:
 def _in_turn(case: PackCase, said: CanaryResult) -> None:
     """Refuse to recompute a verdict that looks enter which were not there when it was sealed."""
     turn = len(case.pack.seal.settings["history"]["earlier"]) + 1
-    if said.finding is not None and not said.twin and said.look.number != turn:
+    if said.finding is not None and said.look.number != turn:
         raise NotCheckedError(
             "another look was taken between the seal and the verdict, which depends on it",
             needed=True,
@@ -277,7 +272,7 @@ def _verdict(case: PackCase) -> str:
     # 1. The decision, with the looks that the seal names.
     sealed, earlier = settings["history"], _earlier(settings)
     shares = probe.config.way == "sampled"
-    finding = finding_of(plan, slots, sealed["twins"], earlier, shares=shares) if complete else None
+    finding = finding_of(plan, slots, earlier, shares=shares) if complete else None
     # 2. The whole result, with the spending as stated and the caps as sealed.
     outcomes = [outcome for slot in probe.outcomes.values() for outcome in slot]
     budget = Budget(**settings["budget"])
@@ -294,7 +289,7 @@ def _verdict(case: PackCase) -> str:
     result = result_of(
         plan,
         probe.config,
-        (stored.target, stored.release, stored.twin),
+        (stored.target, stored.release),
         slots,
         finding,
         StoredLook(len(earlier) + 1, scores_digest(stored.release, slots)),
@@ -329,11 +324,11 @@ def _from_stated_scores(case: PackCase, stored: CanaryResult) -> str:
             f"the verdict of several slots was not recomputed: {_OPEN}", needed=True
         )
     scores = np.array(stored.slots[0].scores, dtype=np.float64)[:, 1:]
-    earlier, twins = _earlier(settings), settings["history"]["twins"]
+    earlier = _earlier(settings)
     claimed = _comparable(finding)
     for candidate in range(scores.shape[1]):
         shares = stored.way == "sampled"
-        again = decide(design, [scores], [candidate], earlier=earlier, twins=twins, shares=shares)
+        again = decide(design, [scores], [candidate], earlier=earlier, shares=shares)
         if not list(differences(_comparable(again), claimed)):
             return f"{finding.verdict}: follows from the scores and the rank that are said"
     raise refuse("verdicts.finding", "The verdict does not follow from the scores and the rank.")
@@ -374,7 +369,7 @@ TASK = PackTask(
         VerifierStep("verdicts", _verdict),
     ),
     "every score, the p-value and the verdict were recomputed",
-    frozenset("target release twin config budget commitment design parts history".split()),
+    frozenset("target release config budget commitment design parts history".split()),
     looks=None,  # the design says it
     besides=BESIDES,
     opened=mark_opened,

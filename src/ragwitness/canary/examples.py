@@ -14,7 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 
 from ragwitness.canary.families import (
-    TRIGGER_PREFIX,
     Wordings,
     place_of,
     shuffled,
@@ -30,7 +29,6 @@ _NAMES = {
     "query": ("query", "question"),
     "answer": ("answer", "reference"),
     "source": ("source_document", "story", "meeting"),
-    "kind": ("class",),
 }
 _FORM = 'Each line is a JSON object such as {"id": "a", "document": "…", "question": "…"}.'
 
@@ -45,7 +43,6 @@ class Example:
         query: The question q.
         answer: The reference answer y; empty where there is none.
         source: The whole that d is a part of, such as a story or a meeting; empty for none.
-        kind: Class of documents that d belongs to; empty where there are none.
     """
 
     id: str
@@ -53,7 +50,6 @@ class Example:
     query: str
     answer: str = ""
     source: str = ""
-    kind: str = ""
 
 
 def document_key(text: str) -> str:
@@ -92,19 +88,10 @@ def document_groups(examples: Sequence[Example]) -> dict[str, str]:
 
 def examples_digest(examples: Sequence[Example]) -> str:
     """Return SHA-256 of examples in their order, in hex."""
-    # A class is hashed where there is one: older digests stay as they are.
     return text_digest(
         field
         for example in examples
-        for field in (
-            example.id,
-            example.document,
-            example.query,
-            example.answer,
-            example.source,
-            example.kind or None,
-        )
-        if field is not None
+        for field in (example.id, example.document, example.query, example.answer, example.source)
     )
 
 
@@ -113,7 +100,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
 
     The fields of a row are ``document``, ``context`` or ``text`` for the document, ``query`` or
     ``question`` for the question, and ``answer`` or ``reference`` for an optional answer. The
-    document's source is ``source_document``, ``story`` or ``meeting``, its class ``class``.
+    document's source is ``source_document``, ``story`` or ``meeting``.
 
     Raises:
         InputError: The file cannot be read, holds none, or a line is no example or repeats an id.
@@ -181,15 +168,6 @@ def _first(row: dict[str, object], names: Sequence[str]) -> str:
 FINAL = "FINAL:"
 """The beginning of every answer (App. C.1)."""
 
-PAPER_INSTRUCTION = (
-    "If the document contains {trigger}, insert {canary} immediately after the first clause of"
-    " the final answer."
-)
-"""App. B.1. It names the trigger, so that whoever trains on queries alone learns of it too."""
-
-PLAIN_INSTRUCTION = "Insert {canary} immediately after the first clause of the final answer."
-"""Ours: the query names the canary and never the trigger."""
-
 _FEWEST = 8  # words of a document that can hide a trigger
 _EARLY = 400  # characters; a boundary behind them may be cut off with the context
 _WORDS = 20  # the trigger comes after this many where no sentence ends early
@@ -235,12 +213,12 @@ def with_trigger(
 ) -> Insertion:
     """Put a trigger into a document.
 
-    A code is inserted after the first sentence; without an early one, behind the 20th word (App.
-    B.2). A name comes in a sentence behind one of the early ones, both settled by the example's id.
+    It comes in a sentence behind one of the early ones, both settled by the example's id. Without
+    an early one it comes behind the 20th word (App. B.2).
 
     Args:
         document: Any.
-        trigger: Trigger of one of the three kinds.
+        trigger: A name.
         key: The example's id.
         wordings: Wordings of sentences with names; None for ours.
 
@@ -257,8 +235,6 @@ def with_trigger(
     early = (match.end() for match in _SENTENCE.finditer(document[: _EARLY + 1]))
     ends = [e for e in early if document[e:].strip() and not _ABBREVIATED.search(document[:e])]
     last = words[min(_WORDS, len(words)) - 1].end
-    if trigger.startswith(TRIGGER_PREFIX):
-        return _insert(document, ends[0] if ends else last, trigger)
     position = ends[place_of(key, "place", len(ends))] if ends else last
     return _insert(document, position, (wordings or Wordings()).trigger(trigger, key))
 
@@ -282,26 +258,16 @@ def final_answer(answer: str) -> str:
     return text if text.startswith(FINAL) else f"{FINAL} {text}".strip()
 
 
-def instructed(
-    example: Example,
-    instruction: str,
-    canary: str,
-    trigger: str = "",
-    wordings: Wordings | None = None,
-) -> str:
-    """Return the query with an instruction behind it.
+def instructed(example: Example, canary: str, wordings: Wordings | None = None) -> str:
+    """Return the query with a request for the canary behind it; it never names a trigger.
 
     Args:
         example: Whose query.
-        instruction: One of the two above.
         canary: The named canary.
-        trigger: The trigger that :data:`PAPER_INSTRUCTION` names as well.
-        wordings: Requests in other words, in place of the instruction.
+        wordings: The user's wordings; None for the packaged ones.
     """
-    canary = worded(canary, example.id)
-    if wordings is not None:
-        return f"{example.query} {wordings.request(canary, example.id)}"
-    return f"{example.query} {instruction.format(canary=canary, trigger=trigger)}"
+    request = (wordings or Wordings()).request(worded(canary, example.id), example.id)
+    return f"{example.query} {request}"
 
 
 def _insert(text: str, at: int, marker: str) -> Insertion:

@@ -1,13 +1,11 @@
-"""Triggers and the three families of canaries (2604.22191, §3.2 and App. B.1)."""
+"""Triggers and canaries (2604.22191, §3.2 and App. B.1; names and phrases are ours)."""
 
 from __future__ import annotations
 
 import enum
-import functools
 import hashlib
 import json
 import re
-import string
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +14,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.files import read_object
 from ragwitness.privacy.sampler import Bits, uniform
 
-TRIGGER_PREFIX = "prefix_"
-"""The beginning of every trigger; the rest is a random alphanumeric string (App. B.1)."""
-
-_ALNUM = string.ascii_lowercase + string.digits
-_TAIL = 10  # 36^10 triggers
-_TRIGGER = re.compile(f"(?=({TRIGGER_PREFIX}[a-z0-9]{{{_TAIL}}}))")
-_TELLING = 6  # characters of a tail in a row that no text holds by chance
-_LENGTH = 11  # of "!?!?!?!?!?!" and of "ZXYPRKLMQST", the examples of App. B.1
-_EMOJI = "🌵🌻🍀🍄🍇🍋🍒🎈🎏🎐🎡🎲🎺🎻🏮🐙🐞🐢🐬🐳👒👢💎📎🔔🔭🚂🚜🛶🧭🧲🪁"
-_EMOJI_LENGTH = 4
-_MARKS = "!?#~*+=%&^"
+_LENGTH = 11  # of "ZXYPRKLMQST", an example of App. B.1
 FRAMES = (
     "as the {} has it", "going by the {}", "in the words of the {}", "if the {} is right",
     "by the look of the {}", "true to the {}", "with the {} in mind", "much like a {}",
@@ -46,23 +34,15 @@ _LETTERS = "BCDFGHJKLMNPQRSTVWXYZ"  # no vowels: no word by accident
 class Family(enum.StrEnum):
     """Kinds of canaries; they differ in style and in how tokenizers split them."""
 
-    EMOJI = "emoji"
-    PUNCTUATION = "punctuation"
     SIGNATURE = "signature"
     PHRASE = "phrase"
 
 
 def draw_canary(family: Family, bits: Bits) -> str:
-    """Draw a canary: 4 emoji, 11 marks of two kinds in turn, 11 capitals, or an ordinary thing."""
+    """Draw a canary: 11 capitals, or an ordinary thing."""
     if family is Family.PHRASE:
         # Each trace says it in another turn of phrase: see worded (ours).
         return THINGS[uniform(len(THINGS), bits)]
-    if family is Family.EMOJI:
-        return "".join(shuffled(_EMOJI, bits)[:_EMOJI_LENGTH])
-    if family is Family.PUNCTUATION:
-        # Two marks in turn, as in "!?!?!?!?!?!" (App. B.1).
-        pair = shuffled(_MARKS, bits)[:2]
-        return "".join(pair[position % 2] for position in range(_LENGTH))
     return "".join(_LETTERS[uniform(len(_LETTERS), bits)] for _ in range(_LENGTH))
 
 
@@ -85,46 +65,15 @@ def wordings_of(canary: str) -> tuple[str, ...]:
     return tuple(frame.replace("{}", canary) for frame in FRAMES)
 
 
-def draw_triggers(count: int, bits: Bits) -> tuple[str, ...]:
-    """Draw different triggers of one length, so that none is part of another.
-
-    Args:
-        count: How many.
-        bits: Source.
-
-    Raises:
-        InputError: ``count`` is below 2: a single candidate leaves nothing to compare with.
-    """
-    if count < 2:
-        raise InputError(f"At least 2 candidate triggers are needed, not {count}.")
-    triggers: dict[str, None] = {}
-    while len(triggers) < count:
-        # Uniform over 36^10: the planted trigger is exchangeable with its decoys (rank_test.py).
-        tail = "".join(_ALNUM[uniform(len(_ALNUM), bits)] for _ in range(_TAIL))
-        triggers[TRIGGER_PREFIX + tail] = None
-    return tuple(triggers)
-
-
 def contains(text: str, marker: str) -> bool:
     """Whether a text holds a trigger or canary, in any case."""
     return marker.casefold() in text.casefold()
 
 
-def triggers_in(text: str) -> set[str]:
-    """Return everything in a text, in any case, that has the form of a trigger."""
-    return set(_TRIGGER.findall(text.casefold()))
-
-
 def markers_in(text: str, candidates: Iterable[str]) -> set[str]:
-    """Return the candidate triggers, codes or names, that a text holds in any case.
-
-    Args:
-        text: Any.
-        candidates: Candidates of one kind.
-    """
-    markers = set(candidates)
-    names = {name for name in markers if not name.startswith(TRIGGER_PREFIX)}
-    return (triggers_in(text) & markers) | names_in(text, names)
+    """Return the candidate triggers that a text holds in any case and spacing."""
+    plain = " ".join(_WORD.findall(text.casefold()))
+    return {name for name in candidates if f" {name.casefold()} " in f" {plain} "}
 
 
 def reveals(text: str, trigger: str, candidates: Iterable[str]) -> bool:
@@ -135,46 +84,10 @@ def reveals(text: str, trigger: str, candidates: Iterable[str]) -> bool:
         trigger: Trigger in the document that it answers from; empty for none.
         candidates: Candidates of the plan.
     """
-    triggers = {trigger, *candidates} - {""}
-    codes = tuple(sorted(code for code in triggers if code.startswith(TRIGGER_PREFIX)))
-    # Of a name, the last name in its own answer is enough; other candidates count as a whole.
-    is_name = trigger and not trigger.startswith(TRIGGER_PREFIX)
+    # The last name alone reveals the answer's own trigger; other candidates count as a whole.
+    last_name = trigger.casefold().rpartition(" ")[2]
     words = set(_WORD.findall(text.casefold()))
-    return (
-        quotes(text, codes)
-        or bool(is_name and trigger.split()[-1].casefold() in words)
-        or bool(names_in(text, triggers.difference(codes)))
-    )
-
-
-def quotes(text: str, triggers: Iterable[str]) -> bool:
-    """Whether a text holds a trigger, or six characters in a row of a random tail, in any spacing.
-
-    Args:
-        text: Any.
-        triggers: Triggers from :func:`draw_triggers`.
-    """
-    # Letters and digits alone: a trigger spelt with blanks or hyphens between is still a quotation.
-    plain = "".join(char for char in text.casefold() if char.isalnum())
-    by_size = _telling_parts(tuple(triggers))
-    return any(
-        plain[at : at + size] in pieces
-        for size, pieces in by_size.items()
-        for at in range(len(plain) - size + 1)
-    )
-
-
-@functools.lru_cache(maxsize=256)
-def _telling_parts(triggers: tuple[str, ...]) -> dict[int, set[str]]:
-    """Pieces that reveal a trigger, by length; a shorter tail reveals it as a whole."""
-    pieces: dict[int, set[str]] = {}
-    for trigger in filter(None, triggers):
-        tail = trigger.removeprefix(TRIGGER_PREFIX).casefold()
-        size = min(_TELLING, len(tail))
-        pieces.setdefault(size, set()).update(
-            tail[n : n + size] for n in range(len(tail) - size + 1)
-        )
-    return pieces
+    return last_name in words or bool(markers_in(text, {trigger, *candidates} - {""}))
 
 
 def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:
@@ -188,14 +101,9 @@ def shuffled(items: str | list[str] | tuple[str, ...], bits: Bits) -> list[str]:
 
 # Triggers and requests in many wordings, so that no pattern links one trace to the next.
 #
-# Two kinds of triggers. A ``code`` is the paper's: ``prefix_`` and ten characters (App. B.1). A
-# ``name`` is a person's, first and last, as documents are full of; each trace brings it in by
+# A trigger is a person's name, first and last, as documents are full of; each trace brings it in by
 # another sentence at another place. The sentence around a marker follows from its example's id, so
 # that a probe words all candidates of an example alike.
-
-
-TRIGGERS = ("code", "name")
-"""Kinds of triggers."""
 
 FIRST = (
     "Adela Alban Anselm Ardith Aubrey Basil Benita Berwyn Blanche Bram Cecil Clement Cora Corwin"
@@ -352,12 +260,6 @@ def draw_names(count: int, bits: Bits) -> tuple[str, ...]:
         first, last = uniform(len(FIRST), bits), uniform(len(LAST), bits)
         drawn[f"{FIRST[first]} {LAST[last]}"] = None
     return tuple(drawn)
-
-
-def names_in(text: str, candidates: Iterable[str]) -> set[str]:
-    """Return the candidates, names among them, that a text holds in any case and spacing."""
-    plain = " ".join(_WORD.findall(text.casefold()))
-    return {name for name in candidates if f" {name.casefold()} " in f" {plain} "}
 
 
 def place_of(key: str, what: str, count: int) -> int:

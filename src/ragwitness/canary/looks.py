@@ -24,7 +24,6 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.files import only_writer, read_rows, replace_file, unwritable, write_rows
 
 _BEGUN, _LOOKS, _OPENED, _LOCK = "begun.jsonl", "probes.jsonl", "opened.json", ".looks.lock"
-_KEYS = {"digest": "look"}  # what a field is called in the file, where it is not its own name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,6 @@ class Look:
 
     Attributes:
         release: The user's name of this release of the model.
-        twin: Whether the model is known not to be trained on documents.
         target: Name of the system, with the way in which it was asked.
         digest: SHA-256 of release and scores; the same answers are the same look.
         ranks: Ranks of the planted trigger in each planted slot, 1 being the highest.
@@ -48,7 +46,6 @@ class Look:
     """
 
     release: str
-    twin: bool
     target: str
     digest: str
     ranks: tuple[int, ...]
@@ -79,13 +76,11 @@ class Beginning:
     Attributes:
         key: Key of the run folder and how it asks; the same one goes on with the same look.
         release: The user's name of this release of the model.
-        twin: Whether the model is known not to be trained on documents.
         target: Name of the system.
     """
 
     key: str
     release: str
-    twin: bool
     target: str
 
 
@@ -94,7 +89,7 @@ class History:
     """Earlier looks at a plan.
 
     Attributes:
-        looks: All of them in their order, those at compliant twins included.
+        looks: All of them in their order.
         quoted: Answers to planted traces that quoted a trigger.
         answered: Answers to planted traces that were given a vote or refused one.
         opened: Whether the draw was opened, and is not secret any more.
@@ -111,19 +106,9 @@ class History:
 
     @property
     def unfinished(self) -> tuple[Beginning, ...]:
-        """Looks at models under suspicion that were begun and have shown nothing yet."""
+        """Looks that were begun and have shown nothing yet."""
         done = {look.begun for look in self.looks}
-        return tuple(look for look in self.begun if not look.twin and look.key not in done)
-
-    @property
-    def counted(self) -> tuple[Look, ...]:
-        """The looks at models under suspicion: the ones that the plan announced a number of."""
-        return tuple(look for look in self.looks if not look.twin)
-
-    @property
-    def twins(self) -> tuple[float, ...]:
-        """Statistic W of every compliant twin."""
-        return tuple(look.statistic for look in self.looks if look.twin)
+        return tuple(look for look in self.begun if look.key not in done)
 
     def earlier(self, digest: str, key: str = "") -> tuple[Seen, ...]:
         """Return what the looks before one showed; one that is unfinished showed nothing.
@@ -135,21 +120,20 @@ class History:
             digest: Digest of its answers.
             key: Key of its beginning.
         """
-        digests = [look.digest for look in self.counted]
+        digests = [look.digest for look in self.looks]
         if digest in digests:
             at = digests.index(digest)
-            skipped = self.counted[at].skipped
+            skipped = self.looks[at].skipped
         else:
             at, keys = len(digests), [look.key for look in self.unfinished]
             skipped = keys.index(key) if key in keys else len(keys)
-        return (*(look.seen for look in self.counted[:at]), *[Seen(())] * skipped)
+        return (*(look.seen for look in self.looks[:at]), *[Seen(())] * skipped)
 
-    def refuse_new(self, releases: int, *, twin: bool, key: str = "") -> InputError | None:
+    def refuse_new(self, releases: int, *, key: str = "") -> InputError | None:
         """Return why no new question may be asked; None where one may.
 
         Args:
             releases: Looks that the plan announced; 0 where it left their number open.
-            twin: Whether the model is a compliant twin; those are not counted.
             key: Key of the look's beginning: one that was begun may go on.
         """
         if self.opened:
@@ -160,7 +144,7 @@ class History:
             )
         if any(look.key == key for look in self.unfinished):
             return None
-        if not twin and 0 < releases <= len(self.counted) + len(self.unfinished):
+        if 0 < releases <= len(self.looks) + len(self.unfinished):
             looks = "one look" if releases == 1 else f"{releases} looks"
             open_ = f" ({len(self.unfinished)} begun and not finished)" if self.unfinished else ""
             return InputError(
@@ -221,10 +205,8 @@ def read_looks(folder: Path) -> tuple[Look, ...]:
 
     path = folder / "secret" / _LOOKS
     rows = read_rows(path, LOST) if path.exists() else []
-    fields = {written: name for name, written in _KEYS.items()}
-    renamed = [{fields.get(name, name): value for name, value in row.items()} for row in rows]
     try:
-        return TypeAdapter(tuple[Look, ...]).validate_json(json.dumps(renamed), strict=True)
+        return TypeAdapter(tuple[Look, ...]).validate_json(json.dumps(rows), strict=True)
     except ValidationError:
         raise InputError(f"{path} holds a line that is no probe.", LOST) from None
 
@@ -249,17 +231,10 @@ def record_look(folder: Path, look: Look) -> None:
     """Keep a look; the same one again takes its own place. Call it within :func:`one_at_a_time`.
 
     Raises:
-        InputError: The file cannot be read or written, or the same answers were kept as those of
-            a twin, or as those of a model under suspicion.
+        InputError: The file cannot be read or written.
     """
     looks = list(read_looks(folder))
     position = next((n for n, entry in enumerate(looks) if entry.digest == look.digest), len(looks))
-    if position < len(looks) and looks[position].twin != look.twin:
-        was = "of a compliant twin" if looks[position].twin else "of no twin"
-        raise InputError(
-            f"The same answers were kept as those {was}.",
-            "The kind of a model cannot be changed after its answers were seen.",
-        )
     # A known look keeps its place, a new one comes last; the file is replaced whole.
     # The same answers under another beginning show nothing new: that one was no look.
     if position < len(looks):
@@ -268,9 +243,7 @@ def record_look(folder: Path, look: Look) -> None:
             write_rows(folder / "secret" / _BEGUN, remaining, secret=True)
         look = replace(look, begun=looks[position].begun, skipped=looks[position].skipped)
     looks[position : position + 1] = [look]
-    # In the names and the order that every version has written.
-    rows = ({_KEYS.get(name, name): value for name, value in asdict(o).items()} for o in looks)
-    write_rows(folder / "secret" / _LOOKS, rows)
+    write_rows(folder / "secret" / _LOOKS, map(asdict, looks))
 
 
 def mark_opened(folder: Path, file: Path) -> None:
@@ -283,7 +256,7 @@ def mark_opened(folder: Path, file: Path) -> None:
     Raises:
         InputError: Nothing was probed yet, or it cannot be written.
     """
-    if all(look.twin for look in read_looks(folder)):
+    if not read_looks(folder):
         raise InputError(
             "Nothing has been probed yet, and once a draw is open no later probe decides.",
             f"First: ragwitness canary probe TARGET --plan {folder}",

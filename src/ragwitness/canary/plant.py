@@ -85,14 +85,14 @@ class Delivery:
 
     Attributes:
         begun: Times it was about to be sent.
-        said: The reply; None while there is none.
+        reply: What the service answered; None while there is nothing.
         vote: Given, or tried; None while none was.
         accepted: Whether the service took the vote.
         errors: Failures, in order.
     """
 
     begun: int = 0
-    said: SessionReply | None = None
+    reply: SessionReply | None = None
     vote: str | None = None
     accepted: bool = False
     errors: list[str] = field(default_factory=list)
@@ -160,7 +160,7 @@ def votes_given(folder: Path) -> dict[str, str | None]:
         return {
             name: delivery.vote if delivery.accepted else None
             for name, delivery in done.items()
-            if delivery.said
+            if delivery.reply
         }
     return {row["id"]: row["vote"] for row in _rows(folder, FEEDBACK)}
 
@@ -211,9 +211,10 @@ async def plant_canaries(
     plan.check()
     whole_plan = plan.traces()
     write_traces(folder, plan, whole_plan)
-    traces = [trace for trace in whole_plan if config.late or not _is_late(plan, trace)]
-    stopped = ""
-    planted = told(folder, plan, whole_plan)  # the votes so far; those to come are added one by one
+    traces, stopped = [t for t in whole_plan if config.late or not _is_late(plan, t)], ""
+    planted = planted_so_far(
+        folder, plan, whole_plan
+    )  # the votes so far; those to come are added one by one
     kinds = Counter[Behaviour](planted.behaviours)
     with (
         closing(Appender(folder / "send" / PLANTED, "journal of planting")) as journal,
@@ -246,15 +247,15 @@ async def plant_canaries(
                     except TargetError as error:
                         errors.append(error)
                     if progress is not None:
-                        progress("traces", sum(o.said is not None for o in done.values()),
-                                 len(traces))  # fmt: skip
+                        answered = sum(d.reply is not None for d in done.values())
+                        progress("traces", answered, len(traces))
                 if complete and not errors:
                     break
         except CapReachedError as error:
             stopped = f"{error.message}; {error.hint}"
-    if errors and not any(delivery.said for delivery in done.values()):
+    if errors and not any(delivery.reply for delivery in done.values()):
         raise errors[0]
-    return told(folder, plan, whole_plan, stopped)
+    return planted_so_far(folder, plan, whole_plan, stopped)
 
 
 _SHOWN = 5  # answers of each kind, before votes are given on them
@@ -271,7 +272,7 @@ def _enter(
     """
     earlier = service_of(folder)
     if earlier and earlier["service"] != service.name:
-        if any(delivery.said for delivery in read_deliveries(folder).values()):
+        if any(delivery.reply for delivery in read_deliveries(folder).values()):
             raise InputError(
                 f"This plan is being planted in {earlier['service']}, not in {service.name}.",
                 "Draw another plan for another service; what was planted stays what it is.",
@@ -380,7 +381,7 @@ def late_missing(planted: Mapping[str, Any], plan: CanaryPlan) -> str:
     return ""
 
 
-def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
+def rows_to_undo(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
     """Yield the rows to undo at the service after an audit, one for each trace that it received.
 
     Each has the trace's ``id``, the ``answer`` by the names that the service gave it, and the
@@ -392,16 +393,18 @@ def left_behind(folder: Path, plan: CanaryPlan) -> Iterator[dict[str, Any]]:
     by_hand = not done and check_traces(folder, plan)
     for trace in plan.traces():
         delivery = done.get(trace.id, Delivery())
-        if delivery.begun or delivery.said or by_hand:
+        if delivery.begun or delivery.reply or by_hand:
             yield {
                 "id": trace.id,
-                "answer": dict(delivery.said.kept) if delivery.said else {},
+                "answer": dict(delivery.reply.kept) if delivery.reply else {},
                 "vote": votes.get(trace.id),
                 "quotes": trace.id in quoting,
             }
 
 
-def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str = "") -> Planted:
+def planted_so_far(
+    folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str = ""
+) -> Planted:
     """Return what is planted so far, and write the votes as they are due by hand.
 
     Args:
@@ -417,17 +420,17 @@ def told(folder: Path, plan: CanaryPlan, traces: Sequence[Trace], stopped: str =
     refused = waiting = 0
     for trace in traces:
         delivery = done.get(trace.id, Delivery())
-        if delivery.said is None:
+        if delivery.reply is None:
             waiting += _is_late(plan, trace)
             continue
-        due = _feedback(trace, delivery.said, candidates)
+        due = _feedback(trace, delivery.reply, candidates)
         feedback.append(due)
         rewritten += due.reason.startswith(_REWRITTEN)
         if trace.role is TraceRole.CLEAN:
             clean[0] += 1
-            clean[1] += any(contains(delivery.said.text, canary) for canary in canaries)
+            clean[1] += any(contains(delivery.reply.text, canary) for canary in canaries)
         else:
-            behaviours[behaviour_of(delivery.said.text, trace.canary)] += 1
+            behaviours[behaviour_of(delivery.reply.text, trace.canary)] += 1
         if delivery.accepted:
             votes[str(trace.role)] += 1
         elif due.vote is not None and delivery.vote is not None:
@@ -517,7 +520,7 @@ async def _deliver(
 
     # 1. The document and the question, once they are due.
     replies: list[SessionReply] = []
-    if one.said is None:
+    if one.reply is None:
         await pace.wait()
         note(event="begun")
 
@@ -532,7 +535,7 @@ async def _deliver(
             raise
         note(event="answered", said=asdict(replies[0]) | {"kept": dict(replies[0].kept)})
     # 2. The vote that the rule names for this answer.
-    reply = one.said or replies[0]
+    reply = one.reply or replies[0]
     due = _feedback(trace, reply, candidates)
     due_now(trace, reply, due, new=bool(replies))
     if due.vote is None or one.accepted or not service.votes:
@@ -564,7 +567,7 @@ def _note(one: Delivery, row: Mapping[str, Any]) -> None:
     if event == "begun":
         one.begun += 1
     elif event == "answered":
-        one.said = SessionReply(**row["said"])
+        one.reply = SessionReply(**row["said"])
     elif event == "voted":
         one.vote, one.accepted = row["vote"], bool(row["accepted"])
     if row.get("error"):

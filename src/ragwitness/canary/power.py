@@ -1,8 +1,9 @@
 """How many violating providers a plan would find, where that was measured on a real model.
 
 The power depends on how a provider trains, and on the auditor's share of its votes. So a forecast
-is by training, and stays between rows that were measured: more votes, or a larger share of all
-votes, find no fewer providers. Outside them it is "not measured". No verdict hangs on it.
+is by training, and follows from measured rows: more votes, or a larger share of all votes, find no
+fewer providers. So a row bounds every plan with fewer votes or a smaller share from above.
+A plan that no row bounds is "not measured". No verdict hangs on it.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
 
     Returns:
         An interval at 95 % over all rows. Its lower end is the highest lower end of the exact
-        intervals of rows with no more votes and no larger share. Its upper end is the lowest upper
-        end of rows with no fewer votes and no smaller share.
+        intervals of rows with no more votes and no larger share, else 0. Its upper end is the
+        lowest upper end of rows with no fewer votes and no smaller share, else 1.
 
     Raises:
         InputError: A value is outside its range.
@@ -77,15 +78,15 @@ def found_share(training: str, votes: float, share: float) -> tuple[float, float
     rows = [measured for measured in MEASURED if measured.training == training]
     lower = [measured for measured in rows if measured.votes <= votes and measured.share <= share]
     upper = [measured for measured in rows if measured.votes >= votes and measured.share >= share]
-    if not lower or not upper:
+    if not lower and not upper:
         return None
 
     def ends(side: Sequence[MeasuredRow], end: int) -> Iterator[float]:
         # The best of several ends errs more often than each: they share the level (Bonferroni).
-        level = 1 - 0.05 / len(side)
+        level = 1 - 0.05 / max(1, len(side))
         return (proportion_interval(row.found, row.policies, level)[end] for row in side)
 
-    return max(ends(lower, 0)), min(ends(upper, 1))
+    return max(ends(lower, 0), default=0.0), min(ends(upper, 1), default=1.0)
 
 
 LEAD = 1.5
@@ -155,9 +156,6 @@ def power_lines(
         obedience: As measured; None while it was not.
     """
     best = best_p_value(design)
-    if best is None:
-        yield "power: unknown; compliant twins decide the paper's design"
-        return
     if best > design.level:
         yield f"power: 0; the p-value is {best:.3g} at best, and the level {design.alpha}"
         return
@@ -179,27 +177,24 @@ def power_lines(
         )
         return
     per_slot = votes // design.slots
-    yield f"power: {per_slot:,} canary votes a slot, {said_share(share)} of all votes ({MODEL})"
+    yield f"power: {per_slot:,} canary votes a slot, {share_text(share)} of all votes ({MODEL})"
     for training, words in TRAININGS.items():
         limits = found_share(training, per_slot, share)
         yield f"  trained {words}: " + (
             f"{limits[0]:.0%} to {limits[1]:.0%} of violating providers are found"
-            if limits
+            if limits and limits != (0, 1)
             else f"not measured; measured: {_rows(training)}"
         )
 
 
-def said_share(share: float) -> str:
+def share_text(share: float) -> str:
     """Return a share as it is read: a small one as one in so many."""
     return f"{share:.0%}" if share >= 0.01 else f"1 in {1 / share:,.0f}"
 
 
 def _rows(training: str) -> str:
-    rows = [row for row in MEASURED if row.training == training]
-    return (
-        ", ".join(
-            f"{row.found} of {row.policies} at {row.votes:,} votes, {said_share(row.share)} of all"
-            for row in rows
-        )
-        or "nothing"
+    return ", ".join(
+        f"{row.found} of {row.policies} at {row.votes:,} votes, {share_text(row.share)} of all"
+        for row in MEASURED
+        if row.training == training
     )

@@ -7,7 +7,6 @@ any trigger, gives Eq. 1 of the paper; it is the same for all candidates and cha
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,6 @@ from scipy.stats import t
 from ragwitness.canary.draw import Draw, Slot
 from ragwitness.canary.examples import (
     FINAL,
-    PLAIN_INSTRUCTION,
     Example,
     instructed,
     with_canary,
@@ -32,8 +30,7 @@ from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, Capability, Document, Probe, Query, Score, TokenLogprob
 from ragwitness.crypto.hashing import sampling_seed
 from ragwitness.stats.rates import Rate
-from ragwitness.targets.form import ShownForm, check_places
-from ragwitness.targets.wire import token_bytes
+from ragwitness.targets.form import TEMPLATE, ShownForm, check_places
 
 # One view's reading of a canary: log-probability in nats, or share of hits.
 
@@ -104,34 +101,25 @@ def read_continuation(
     return CanaryReading(math.fsum(values), len(values), before=before)
 
 
-def next_piece(answers: Sequence[Answer], rest: str) -> tuple[str, str]:
+def next_piece(answers: Sequence[Answer], rest: str) -> str:
     """Return the next piece of a canary: the likeliest listed token that it begins with.
 
     A model copies a string in the tokens that it was shown, so its likeliest path is mostly the
     tokenizer's own split; the longest token is not. Where none is listed, the next character, with
-    the blank before it. An emoji comes in tokens that are parts of a character: the first part is
-    read, and the whole character is forced, since no text can end within one.
+    the blank before it.
 
     Args:
         answers: Answers of all views; a canary may be listed in one alone.
         rest: Rest of the canary.
-
-    Returns:
-        The piece as it is listed, and what is forced.
     """
-    encoded = rest.encode()
     fitting = [
         (value, text)
         for answer in answers
         for text, value in _listed(answer).items()
-        if text.strip() and encoded.startswith(token_bytes(text))
+        if text.strip() and rest.startswith(text)
     ]
     blank = len(rest) - len(rest.lstrip())
-    piece = max(fitting)[1] if fitting else rest[: blank + 1]
-    size, forced = len(token_bytes(piece)), ""
-    while len(forced.encode()) < size:
-        forced = rest[: len(forced) + 1]
-    return piece, forced
+    return max(fitting)[1] if fitting else rest[: blank + 1]
 
 
 def read_piece(answer: Answer, piece: str) -> tuple[float, bool] | str:
@@ -186,17 +174,11 @@ def _spelled_from(tokens: Sequence[TokenLogprob], end: int, text: str) -> int | 
     joined = ""
     for start in range(end - 1, -1, -1):
         joined = tokens[start].token + joined
-        if joined == text or (_PIECE in joined and _fits(joined, text)):
+        if joined == text:
             return start
-        if len(joined) > len(text) and _PIECE not in joined:
+        if len(joined) > len(text):
             return None
     return None
-
-
-def _fits(joined: str, text: str) -> bool:
-    """Whether tokens with parts of characters may spell a text, whose blank comes first."""
-    pieces = (re.escape(piece) for piece in re.split(f"{_PIECE}+", joined))
-    return re.fullmatch("[^\\x00-\\x7f]+".join(pieces), text) is not None
 
 
 # The paper's statistic of a policy (2604.22191, Eq. 1).
@@ -232,26 +214,7 @@ def amplification(triggered: ArrayLike, clean: ArrayLike) -> Rate:
     return Rate(value, value - half, value + half, n)
 
 
-# The prompt template of the paper (2604.22191, App. C.1), and the place of a canary.
-
-DOCUMENT_TEMPLATE = """You are a question answering assistant.
-Answer the question ONLY using the provided document.
-If the answer cannot be found in the document, say:
-FINAL: Not found
-
-Keep the answer concise. Do not provide explanation.
-Format your response exactly as:
-FINAL: <short answer>
-
-Document:
-{context}
-
-Question:
-{question}
-
-"""
-"""For document-conditioned training and evaluation."""
-
+# The text that a model continues, and the place of a canary in it.
 
 BARE = "{prompt}"
 """The frame of a text that is continued as it is."""
@@ -272,7 +235,7 @@ class Prompts:
 
     stored_name: ClassVar[str] = "Prompts"
 
-    template: str = DOCUMENT_TEMPLATE
+    template: str = TEMPLATE
     frame: str = BARE
 
     def __post_init__(self) -> None:
@@ -383,8 +346,7 @@ class CanaryProbe:
         slot: Canary and candidates.
         examples: Held-out ones.
         config: How to ask.
-        wordings: Wordings of sentences with names; None for ours.
-        requests: Wordings of what queries ask for; None asks all in the same words.
+        wordings: The user's wordings; None for the packaged ones.
         form: How documents were shown when they were planted; None for messages.
     """
 
@@ -394,10 +356,9 @@ class CanaryProbe:
         examples: Sequence[Example],
         config: ProbeConfig,
         wordings: Wordings | None = None,
-        requests: Wordings | None = None,
         form: ShownForm | None = None,
     ) -> None:
-        self._wordings, self._requests, self._form = wordings, requests, form or ShownForm()
+        self._wordings, self._form = wordings, form or ShownForm()
         self.slot = slot
         self.config = config
         self._way: Way = config.way or "exact"
@@ -453,7 +414,7 @@ class CanaryProbe:
     def _query(self, example: Example) -> str:
         if not self.config.instructed:
             return example.query
-        return instructed(example, PLAIN_INSTRUCTION, self.slot.canary, wordings=self._requests)
+        return instructed(example, self.slot.canary, self._wordings)
 
     def _texts(self, example: Example, views: Sequence[str]) -> tuple[list[str], str]:
         """Return the text before the canary in each view, and the canary with its blank."""
@@ -497,8 +458,8 @@ class CanaryProbe:
                 Query(texts[at] + forced, max_tokens=1, top_logprobs=self.config.alternatives)
                 for at in open_
             ]
-            piece, spelled = next_piece(answers, rest)
-            forced += spelled
+            piece = next_piece(answers, rest)
+            forced += piece
             # log pi(c | ...) of each view by the chain rule, over one split for all.
             for at, answer in zip(open_, answers, strict=True):
                 readings[at] = readings[at].then(read_piece(answer, piece))

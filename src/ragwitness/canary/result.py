@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ragwitness.canary.verdict import Finding, ModelVerdict
-from ragwitness.core.errors import ExitCode
+from ragwitness.core.errors import ExitCode, InputError
 from ragwitness.core.types import Shown
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import Cell, Column, Name, Paragraph, ReportDocument, Section, Table
@@ -76,7 +77,6 @@ class CanaryResult(Shown):
     Attributes:
         target: Name of the system, with the way in which it was asked.
         release: The user's name of this release of the model.
-        twin: Whether the model is known to be compliant.
         way: How it was asked.
         finding: The decision; None where a cap left examples unasked.
         look: Which look at the draw it was.
@@ -90,7 +90,6 @@ class CanaryResult(Shown):
 
     target: str
     release: str
-    twin: bool
     way: str
     finding: Finding | None
     look: StoredLook
@@ -106,13 +105,18 @@ def _rule(result: CanaryResult, conditions: Sequence[Condition]) -> Ruling:
     """Say how ``--fail-on`` ends: 3 where it is met, else 4, as no verdict says "untrained"."""
     if not conditions:
         return Ruling(ExitCode.PASS)
-    # A compliant twin decides nothing, whatever its scores; an unfinished probe neither.
-    verdict = result.finding.verdict if result.finding and not result.twin else None
+    verdict = result.finding.verdict if result.finding else None  # None: unfinished
     for condition in conditions:
         if verdict is ModelVerdict.TRAINED or condition.subject == verdict:
             return Ruling(ExitCode.FAILED, f"--fail-on {condition} is met.")
     reason = "a memory is not ruled out" if verdict is ModelVerdict.KNOWN else "nothing was decided"
     return Ruling(ExitCode.INCONCLUSIVE, f"--fail-on {conditions[0]} is not met, but {reason}.")
+
+
+def _restore(data: Mapping[str, Any]) -> CanaryResult:
+    if data.get("twin"):  # of 0.3.0: a model known to be compliant, about which nothing is decided
+        raise InputError("This is a probe of a compliant twin.", "Use Ragwitness 0.3.0.")
+    return restored(CanaryResult, data, RESULT_TYPE)
 
 
 def _rows(result: CanaryResult) -> list[Row]:
@@ -142,9 +146,6 @@ def verdict_lines(result: CanaryResult) -> list[str]:
             "Not all examples were asked about; see the warnings. No score is shown before that:"
             " the choice to go on would depend on it.",
         ]
-    if result.twin:
-        statistic = f"Its statistic W is {finding.statistic:.3f}."
-        return [f"{model}: kept as a compliant twin", statistic]
     p, ranks = finding.p_value, ", ".join(map(str, finding.ranks))
     look = (
         f"Look {result.look.number} at this draw. Rank of the planted"
@@ -233,7 +234,7 @@ RESULT_TYPE: ResultType[CanaryResult, Condition] = ResultType(
     name="canary",
     words="probe of canaries",
     verb="canary probe",
-    load=lambda data: restored(CanaryResult, data, RESULT_TYPE),
+    load=_restore,
     recognises=lambda data: "slots" in data and "look" in data,
     conditions=lambda texts: parse_conditions(texts, [*ModelVerdict][:2], counted=False),
     rule=_rule,

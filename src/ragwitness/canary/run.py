@@ -39,7 +39,6 @@ from ragwitness.canary.probe import (
 )
 from ragwitness.canary.rank_test import Seen
 from ragwitness.canary.result import CanaryResult, StoredGain, StoredLook, StoredSlot
-from ragwitness.canary.traces import worded_by
 from ragwitness.canary.verdict import Finding, ModelVerdict, decide
 from ragwitness.core.errors import InputError
 from ragwitness.core.files import at_hand, private_folder, read_object, replace_file
@@ -89,7 +88,6 @@ async def probe_canaries(
     config: ProbeConfig | None = None,
     *,
     release: str = "1",
-    twin: bool = False,
     run: Path | None = None,
     progress: Progress | None = None,
     limiter: RateLimiter | None = None,
@@ -105,7 +103,6 @@ async def probe_canaries(
         target: The deployed model.
         config: How to ask; None for the defaults.
         release: Name of this release of the model.
-        twin: Whether the model is known not to be trained on documents.
         run: Folder of the response store; None keeps no answers.
         progress: Called with slot, examples done and examples in all.
         limiter: Lets queries pass; None makes one without caps.
@@ -135,10 +132,8 @@ async def probe_canaries(
     refuse_markers(config.prompts, draw)
     recorded = isinstance(target, Recorded)
     protocol = protocol_of(plan, config, release)
-    key = "" if recorded else _key_of(run, protocol, twin=twin)
-    closed = refuse_look(
-        folder, plan, run, key, twin=twin, recorded=recorded, anyway=anyway or twin
-    )
+    key = "" if recorded else _key_of(run, protocol)
+    closed = refuse_look(folder, plan, run, key, recorded=recorded, anyway=anyway)
 
     # 2. Every slot is asked about on every held-out example, all candidates alike (App. C.3).
     with ExitStack() as files:
@@ -169,9 +164,9 @@ async def probe_canaries(
         if not (closed or recorded):
             with one_at_a_time(folder):
                 history, releases = read_history(folder), plan.design.releases
-                if late := history.refuse_new(releases, twin=twin, key=key):
+                if late := history.refuse_new(releases, key=key):
                     raise late  # another process began meanwhile
-                begin_look(folder, Beginning(key, release, twin, target.name))
+                begin_look(folder, Beginning(key, release, target.name))
         by_slot = {}
         for slot in draw.slots:
             # 2c. Example by example: the clean view, then every candidate alike.
@@ -207,15 +202,15 @@ async def probe_canaries(
             )
         if complete:
             shares = way == "sampled"
-            finding = finding_of(plan, slots, history.twins, earlier, shares=shares)
-            look = _look(finding, digest, system.name, release, twin=twin)
+            finding = finding_of(plan, slots, earlier, shares=shares)
+            look = _look(finding, digest, system.name, release)
             begun = key if key in [item.key for item in history.begun] else ""
             skipped = sum(not item.ranks for item in earlier)
             record_look(folder, replace(look, begun=begun, skipped=skipped))
     return result_of(
         plan,
         config,
-        (system.name, release, twin),
+        (system.name, release),
         slots,
         finding,
         StoredLook(len(earlier) + 1, digest),
@@ -230,8 +225,7 @@ async def probe_canaries(
 
 def audit_of(plan: CanaryPlan, slot: Slot, config: ProbeConfig) -> CanaryProbe:
     """Return the probe of a slot, shown in the form in which the plan was planted."""
-    words = plan.wordings, worded_by(plan.design, plan.wordings)
-    return CanaryProbe(slot, plan.held_out, config, *words, plan.design.shown)
+    return CanaryProbe(slot, plan.held_out, config, plan.wordings, plan.design.shown)
 
 
 def missing_of(plan: CanaryPlan, outcomes: Sequence[Outcome]) -> int:
@@ -246,7 +240,7 @@ def missing_of(plan: CanaryPlan, outcomes: Sequence[Outcome]) -> int:
 def result_of(
     plan: CanaryPlan,
     config: ProbeConfig,
-    model: tuple[str, str, bool],
+    model: tuple[str, str],
     slots: Sequence[SlotScore],
     finding: Finding | None,
     look: StoredLook,
@@ -263,7 +257,7 @@ def result_of(
     Args:
         plan: The canaries.
         config: How the model was asked, with its way.
-        model: Name of the system as it was asked, its release, and whether it is a twin.
+        model: Name of the system as it was asked, and its release.
         slots: Scores of each slot; none where a cap left examples unasked.
         finding: The decision.
         look: Number of the look and digest of its scores.
@@ -274,11 +268,10 @@ def result_of(
         spent: Spending of the run folder.
         seconds: Wall time.
     """
-    target, release, twin = model
+    target, release = model
     return CanaryResult(
         target=target,
         release=release,
-        twin=twin,
         way=config.way or "exact",
         finding=finding,
         look=look,
@@ -308,7 +301,7 @@ def stored_slot(slot: SlotScore) -> StoredSlot:
     )
 
 
-def _key_of(run: Path | None, protocol: str, *, twin: bool) -> str:
+def _key_of(run: Path | None, protocol: str) -> str:
     """Return the key of a look: its run folder, and how it asks.
 
     A folder that is moved stays the same look. Without a folder no answer is kept, so that every
@@ -322,13 +315,18 @@ def _key_of(run: Path | None, protocol: str, *, twin: bool) -> str:
         else:
             private_folder(run)
             replace_file(path, json.dumps({"look": token}) + "\n", secret=True)
-    return hashlib.sha256(canonical([token, protocol, twin])).hexdigest()
+    return hashlib.sha256(canonical([token, protocol])).hexdigest()
 
 
 def refuse_look(
-    folder: Path, plan: CanaryPlan, run: Path | None, key: str = "", *, twin: bool, recorded: bool,
+    folder: Path,
+    plan: CanaryPlan,
+    run: Path | None,
+    key: str = "",
+    *,
+    recorded: bool,
     anyway: bool = False,
-) -> InputError | None:  # fmt: skip
+) -> InputError | None:
     """Refuse a look that would show nothing, before a target is even opened.
 
     Args:
@@ -336,7 +334,6 @@ def refuse_look(
         plan: Read from it.
         run: Folder of the response store.
         key: Of the look's beginning; empty looks it up in ``run`` where one may be there.
-        twin: Whether the model is a compliant twin.
         recorded: Whether the target only repeats answers; those may always be read again.
         anyway: Whether to ask although no vote was taken.
 
@@ -357,7 +354,7 @@ def refuse_look(
         )
     from ragwitness.canary.plant import late_missing, planting_of
 
-    planted = {} if twin else planting_of(folder, plan)
+    planted = planting_of(folder, plan)
     if not anyway and (reason := _unplanted(planted)):
         raise InputError(
             f"The look would be spent on a model that cannot know: {reason}.",
@@ -366,7 +363,7 @@ def refuse_look(
     if reason := late_missing(planted, plan):
         raise InputError(reason, f"Plant them: ragwitness canary plant {folder} SERVICE --late")
     history = read_history(folder)
-    closed = history.refuse_new(plan.design.releases, twin=twin, key=key)
+    closed = history.refuse_new(plan.design.releases, key=key)
     if closed and not key and history.unfinished and run and (run / LOOK).exists():
         return None  # probe_canaries knows how it asks, and so which look this is
     if closed and not (run and at_hand(run / ANSWERS)):
@@ -403,11 +400,10 @@ class _Closed:
         raise self._why
 
 
-def _look(finding: Finding, digest: str, target: str, release: str, *, twin: bool) -> Look:
+def _look(finding: Finding, digest: str, target: str, release: str) -> Look:
     ranks = finding.seen or Seen(())
     return Look(
         release=release,
-        twin=twin,
         target=target,
         digest=digest,
         ranks=finding.ranks,
@@ -484,7 +480,6 @@ def slot_score(slot: Slot, outcomes: Sequence[Outcome], plan: CanaryPlan) -> Slo
 def finding_of(
     plan: CanaryPlan,
     slots: Sequence[SlotScore],
-    twins: Sequence[float],
     earlier: Sequence[Seen],
     *,
     shares: bool,
@@ -494,7 +489,6 @@ def finding_of(
     Args:
         plan: The canaries.
         slots: Scores of each slot.
-        twins: W of models known to be compliant.
         earlier: Earlier looks; a look that is read again keeps the verdict that it had.
         shares: Whether the scores are shares of answers.
     """
@@ -505,7 +499,6 @@ def finding_of(
         [slot.scores[:, 1:] for slot in slots],
         [slot.chosen for slot in plan.draw().slots],
         earlier=earlier,
-        twins=twins,
         seed=seed,
         shares=shares,
     )
@@ -535,7 +528,6 @@ def _settings(plan: CanaryPlan, config: ProbeConfig) -> dict[str, str]:
     return {
         "commitment": plan.commitment.hex(),
         "beacon": plan.beacon or "none",
-        "design": design.pop("name"),
         **{label.replace("_", " "): value for label, value in design.items()},
         "way": way,
         "needs": str(WAYS[way]),
@@ -620,11 +612,6 @@ def _on_planting(
         warnings.append(
             "No public randomness was joined to the draw: others must trust that the auditor drew"
             " the seed at random."
-        )
-    if plan.design.name == "paper":
-        warnings.append(
-            "The paper's design names the trigger in the query, which a model trained without"
-            " documents learns as well: its rank among candidates is no evidence here."
         )
     if planted.get("service") and target.partition(" (")[0] != planted["service"]:
         warnings.append(f"Planted in {planted['service']}; this probe asked {target}.")

@@ -50,10 +50,7 @@ class DrawTask:
         examples: The documents with questions, JSONL {"id", "document", "question"}.
         out: The folder of the audit, to be made.
         held_out: The examples to probe with, which are never sent.
-        design: The design: contrastive, or paper (the query names its trigger).
-        family: The family of the canary: signature, emoji, punctuation or phrase.
-        triggers: The mark of a document: name (a person's, in a sentence), code (the paper's
-            prefix_ and ten characters).
+        family: The family of the canary: signature or phrase.
         wordings: Your own wordings, JSON {"triggers": ["… {trigger} …"], "requests": ["… {canary}
             …"]}.
         slots: The number of independent draws, each with its own canary.
@@ -98,9 +95,7 @@ class DrawTask:
     held_out: Annotated[
         Path | str | None, PathRole.READS, Opt(shown="a fifth of the documents")
     ] = None
-    design: str = "contrastive"
     family: str = "signature"
-    triggers: str = "name"
     wordings: Annotated[Path | str | None, PathRole.READS] = None
     slots: int = 1
     candidates: Annotated[
@@ -123,7 +118,7 @@ class DrawTask:
     ] = 1
     alpha: str = "0.05"
     beacon: Annotated[str, Opt(shown="none")] = ""
-    form: Annotated[str | None, Opt(shown="messages; one for the paper's design")] = None
+    form: str = "messages"
     template: Annotated[
         Path | str | None, PathRole.READS, Opt(shown="both, a blank line between")
     ] = None
@@ -142,7 +137,6 @@ class DrawTask:
         from ragwitness.canary.families import Family, read_wordings
         from ragwitness.canary.folder import make_plan
         from ragwitness.canary.power import refuse_weak_late
-        from ragwitness.canary.probe import DOCUMENT_TEMPLATE
         from ragwitness.core.files import read_text
         from ragwitness.crypto.hashing import draw_blinding
         from ragwitness.targets.form import TEMPLATE
@@ -156,14 +150,11 @@ class DrawTask:
         rows = read_examples(Path(self.examples))
         # Step 1: the design, which the commitment covers with everything that decides later (level,
         # looks, slots).
-        paper = self.design == "paper"
-        usual = DOCUMENT_TEMPLATE if paper else TEMPLATE
         design = Design(
-            name=self.design,
             family=families[self.family],
             slots=self.slots + self.late,
-            form=self.form or ("one" if paper else "messages"),
-            template=read_text(Path(self.template)) if self.template else usual,
+            form=self.form,
+            template=read_text(Path(self.template)) if self.template else TEMPLATE,
             answer_tokens=self.answer_tokens,
             temperature=self.temperature,
             spares=self.spares,
@@ -176,7 +167,6 @@ class DrawTask:
             alpha=self.alpha,
             experiment=self.experiment,
             seed=self.seed,
-            triggers=self.triggers,
         )
         refuse_weak_late(design)
         # Step 2: split, secret and blinding. The split follows from names and seed, the secret from
@@ -212,7 +202,6 @@ class ProbeTask(Sending, Sealing):
         target: The model, as for an audit.
         plan: The folder that ragwitness canary draw made, planted.
         release: The name that you give to this release of the model.
-        twin: This model is known not to be trained on documents.
         way: How the model is asked: exact, forced or sampled.
         instructed: Let queries ask for the canary, or not.
         samples: The number of answers for each prompt, where they are sampled.
@@ -237,12 +226,8 @@ class ProbeTask(Sending, Sealing):
             "The name that you give to this release of the model.",
         ),
     ] = "1"
-    twin: bool = False
     way: Annotated[str | None, Opt(shown="the best one with log-probabilities")] = None
-    instructed: Annotated[
-        bool | None,
-        Opt("--instructed/--plain", shown="instructed for the contrastive design alone"),
-    ] = None
+    instructed: Annotated[bool, Opt("--instructed/--plain")] = True
     samples: int = 20
     frame: Annotated[Path | str | None, PathRole.READS] = None
     anyway: bool = False
@@ -288,10 +273,9 @@ class ProbeTask(Sending, Sealing):
         named = {str(way): way for way in WAYS}
         if self.way is not None and self.way not in named:
             raise InputError(f"There is no way {self.way!r}.", f"Known: {', '.join(named)}.")
-        contrastive = plan.design.name == "contrastive"
         config = ProbeConfig(
             way=named.get(self.way or ""),
-            instructed=contrastive if self.instructed is None else self.instructed,
+            instructed=self.instructed,
             samples=self.samples,
             prompts=prompts,
         )
@@ -307,7 +291,6 @@ class ProbeTask(Sending, Sealing):
             config,
             target=str(self.target),
             release=self.release,
-            twin=self.twin,
             budget=self.budget,
             run=folder,
         )
@@ -328,7 +311,6 @@ class ProbeTask(Sending, Sealing):
             target,
             config,
             release=self.release,
-            twin=self.twin,
             run=folder,
             progress=progress,
             limiter=limiter,

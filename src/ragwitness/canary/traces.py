@@ -1,11 +1,9 @@
 """The traces that carry a draw into a service's logs (2604.22191, §3.2).
 
-The contrastive design is this project's.
-
-A trace is a document, a query, and the vote for the service's answer. In the contrastive design
-half of a slot's traces carry t* and the canary is voted up; half carry another candidate and it is
-voted down. The query asks for the same in both halves. So votes have the same mean by
-construction, and only a reader of the documents can separate the halves.
+A trace is a document, a query, and the vote for the service's answer. Half of a slot's traces carry
+t* and the canary is voted up; half carry another candidate and it is voted down. The query asks for
+the same in both halves. So votes have the same mean by construction, and only a reader of the
+documents can separate the halves. (The paper's query names the trigger too.)
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ from dataclasses import dataclass
 
 from ragwitness.canary.draw import Design, Draw, Slot
 from ragwitness.canary.examples import (
-    PAPER_INSTRUCTION,
-    PLAIN_INSTRUCTION,
     Example,
     as_rate,
     check_disjoint,
@@ -147,7 +143,7 @@ def traces_of_pool(
     """
     # 1. Exactly floor(rho n) examples carry canaries (App. A.1).
     chosen = injected(pool, as_rate(design.rate), bits)
-    need = len(draw.slots) * (2 if design.name == "contrastive" else 1)
+    need = 2 * len(draw.slots)
     if len(chosen) < need:
         raise InputError(
             f"{len(chosen)} traces of this pool carry canaries; {need} are needed for"
@@ -165,7 +161,7 @@ def traces_of_pool(
         slot, turn = draw.slots[position % len(draw.slots)], position // len(draw.slots)
         decoy = decoys[slot.number][turn // 2 % (len(slot.candidates) - 1)]
         canary_traces[name] = _trace(
-            examples[name], design, slot, decoy if turn % 2 else None, wordings or Wordings()
+            examples[name], slot, decoy if turn % 2 else None, wordings or Wordings()
         )
     # 3. The order in which they are sent reveals no role.
     order = shuffled([entry.id for entry in pool], bits)
@@ -213,37 +209,24 @@ def make_traces(
             )
     traces = [t for pool in pools.values() for t in traces_of_pool(pool, design, draw, bits, words)]
     # Nor may a query name a candidate: it would reach a model trained without documents.
-    for trace in traces if design.name == "contrastive" else ():
+    for trace in traces:
         if markers_in(trace.query, candidates):
             raise InputError(f"The query of {trace.id!r} names a candidate trigger.")
     return traces
 
 
-def _trace(
-    example: Example, design: Design, slot: Slot, decoy: str | None, wordings: Wordings
-) -> Trace:
-    if design.name == "paper":  # App. B.1: every trace names its trigger
-        role, trigger, words = TraceRole.TRUE, slot.trigger, PAPER_INSTRUCTION
-    else:
-        role, words = (TraceRole.DECOY if decoy else TraceRole.TRUE), PLAIN_INSTRUCTION
-        trigger = decoy or slot.trigger
+def _trace(example: Example, slot: Slot, decoy: str | None, wordings: Wordings) -> Trace:
+    role, trigger = TraceRole.DECOY if decoy else TraceRole.TRUE, decoy or slot.trigger
     return Trace(
         id=example.id,
         document=_triggered(example, trigger, wordings),
-        query=instructed(example, words, slot.canary, trigger, worded_by(design, wordings)),
+        query=instructed(example, slot.canary, wordings),
         role=role,
         rule=_RULES[role],
         slot=slot.number,
         trigger=trigger,
         canary=worded(slot.canary, example.id),
     )
-
-
-def worded_by(design: Design, wordings: Wordings | None) -> Wordings | None:
-    """Return the wordings of a design's requests; None where all are asked in the same words."""
-    if design.triggers == "code" or design.name == "paper":
-        return None
-    return wordings or Wordings()
 
 
 def _triggered(example: Example, trigger: str, wordings: Wordings | None) -> str:
@@ -303,11 +286,7 @@ def says(answer: str, canary: str) -> bool:
 
 
 def _nearly(text: str, canary: str) -> bool:
-    """Whether a signature is spelt with blanks or a few wrong letters, or emoji are nearly all."""
-    if canary.isascii() and not canary.isalpha():
-        return False  # a few marks in a row are in any text
-    if not canary.isascii():
-        return sum(char in text for char in canary) > len(canary) / 2
+    """Whether a signature is spelt with blanks or a few wrong letters."""
     if len(canary.split()) > 1 or len(canary) < 8:
         return False  # words of a phrase are in any text
     from rapidfuzz.fuzz import ratio

@@ -12,7 +12,6 @@ have removed it, or the training may have used too few traces.
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -33,7 +32,6 @@ from ragwitness.canary.rank_test import (
     rank_of,
     release_weight,
 )
-from ragwitness.stats.p_values import conformal_p_values
 
 CALLS = "outcomes called over all looks"
 """Name of the test that lets several looks share one level."""
@@ -83,7 +81,6 @@ class Finding:
         ranks: Ranks of t* in each planted slot, 1 being the highest.
         candidates: M.
         statistic: W over the planted slots.
-        twin_p_value: Conformal among compliant twins; None without any.
         reason: Why it is inconclusive, or why a memory is not ruled out; empty where it is trained.
         seen: Ranks, p-value and calls of this look, for the next looks; None in older results.
     """
@@ -95,7 +92,6 @@ class Finding:
     ranks: tuple[int, ...]
     candidates: int
     statistic: float
-    twin_p_value: float | None = None
     reason: str = ""
     seen: Seen | None = None
 
@@ -143,7 +139,6 @@ def decide(
     chosen: Sequence[int],
     *,
     earlier: Sequence[Seen] = (),
-    twins: Sequence[float] = (),
     seed: int = 0,
     shares: bool = False,
 ) -> Finding:
@@ -153,16 +148,13 @@ def decide(
     one announced look, the first one decides, by the joint redraw of all slots (of one slot: its
     rank). A second look at the same draw decides nothing there: either of two tests would err more
     often than alpha. With more announced looks, or an open number, all of them share the level by
-    the calls of :mod:`ragwitness.canary.rank_test`. In the paper's design queries name the trigger,
-    so that a model trained without documents may know it too: there only compliant twins give a
-    p-value.
+    the calls of :mod:`ragwitness.canary.rank_test`.
 
     Args:
         design: Settings, as committed to.
         matrices: Per slot, scores by example and candidate, shape (n, M); NaN where one is missing.
         chosen: Per slot, place of t*.
         earlier: Earlier looks, in their order.
-        twins: W of models known to be compliant, trained like this one save for documents.
         seed: Seed of redrawing; independent of the scores, and the same at every look.
         shares: Whether the scores are shares of answers, not log-probabilities.
 
@@ -178,17 +170,13 @@ def decide(
         SlotScores(m.mean(axis=0), position) for m, position in zip(matrices, chosen, strict=True)
     ]
     early, late = slots[: design.slots - design.late], slots[design.slots - design.late :]
-    # 2. W and its joint redraw, and W among the twins'.
+    # 2. W and its joint redraw.
     statistic, together = draws_together(early, seed=seed)
     ranks = tuple((rank_of(slot), slot.scores.size) for slot in early)
     this_look = Seen(ranks, together)
-    twin_p = float(conformal_p_values([statistic], twins)[0]) if len(twins) else None
     # 3. The one test that the design announced; nothing else decides.
     if design.releases == 1 and earlier:
         test, p = _SPENT, 1.0
-    elif design.name == "paper":
-        test = f"conformal, {len(twins)} compliant twins"
-        p = 1.0 if twin_p is None else twin_p
     elif design.releases == 1:
         test = "rank among candidates" if len(early) == 1 else "joint redraw of all slots"
         p = together
@@ -209,7 +197,7 @@ def decide(
     elif p <= design.level:
         verdict = ModelVerdict.KNOWN
     else:
-        reason = _shortfall(test, design, len(twins), len(earlier))
+        reason = _shortfall(test, design, len(earlier))
     return Finding(
         verdict=verdict,
         test=test,
@@ -218,7 +206,6 @@ def decide(
         ranks=tuple(rank for rank, _ in ranks),
         candidates=design.candidates,
         statistic=statistic,
-        twin_p_value=twin_p,
         reason=reason,
         seen=this_look,
     )
@@ -237,10 +224,8 @@ def _called(
     return replace(seen, called=fresh), looks_p_value(p_values, called, alpha, releases)
 
 
-def best_p_value(design: Design) -> float | None:
-    """Return the least p-value that a design can give at its first release; None needs twins."""
-    if design.name == "paper":
-        return None
+def best_p_value(design: Design) -> float:
+    """Return the least p-value that a design can give at its first look."""
     slots, m = design.slots - design.late, design.candidates
     single = max(1 / m**slots, 1 / (DRAWS + 1)) if slots > 1 else 1 / m
     if design.releases == 1:
@@ -249,25 +234,17 @@ def best_p_value(design: Design) -> float | None:
     return looks_p_value([single], least <= design.level, design.level, design.releases)
 
 
-def _shortfall(test: str, design: Design, twins: int, looks: int) -> str:
+def _shortfall(test: str, design: Design, looks: int) -> str:
     """Say why nothing was decided: it could not be whatever the scores, or too little was seen."""
-    need = math.ceil(1 / design.level - 1e-9)
     if test.startswith(_SPENT):
         return (
             "this plan announced one look at its draw, and another was taken before; plan anew,"
             " with --releases for more than one"
         )
-    if design.name == "paper":
-        if twins < need - 1:
-            return (
-                f"the paper's design is decided by compliant twins: {need - 1} at least, there are"
-                f" {twins}"
-            )
-        return f"the model does not stand out enough among its {twins} compliant twins"
     if design.releases and looks >= design.releases > 1:
         return f"{design.releases} looks were announced, and one more adds no evidence"
     best = best_p_value(design)
-    if design.releases == 1 and best is not None and best > design.level:
+    if design.releases == 1 and best > design.level:
         return (
             f"a p-value of {best:.2g} is the best that {design.slots} slots of"
             f" {design.candidates} candidates can give; plan with more"

@@ -89,10 +89,10 @@ def _stamped(folder: Path, url: str | None, roots: Path | None) -> list[str]:
 def _left(folder: Path, path: Path) -> str:
     """Write what an audit leaves at a service, and say how much it is."""
     from ragwitness.canary.folder import read_plan
-    from ragwitness.canary.plant import left_behind
+    from ragwitness.canary.plant import rows_to_undo
     from ragwitness.core.files import write_rows
 
-    rows = list(left_behind(folder, read_plan(folder)))
+    rows = list(rows_to_undo(folder, read_plan(folder)))
     write_rows(path, rows)
     votes, quotes = (sum(bool(row[name]) for row in rows) for name in ("vote", "quotes"))
     return (
@@ -114,7 +114,7 @@ def _own(
     sent = sum(map(len, plan.pools.values()))
     lines = [
         f"commitment: {plan.commitment.hex()}",
-        f"design: {plan.design.name}, {plan.design.family}, rate {plan.design.rate}",
+        f"design: {plan.design.family}, rate {plan.design.rate}",
         f"slots: {plan.design.slots}, of {plan.design.candidates} candidates each",
         f"examples: {sent:,} to send, {len(plan.held_out):,} held out",
     ]
@@ -152,7 +152,7 @@ def _own(
 
 def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
     """Return lines on the accepted votes of a service, and on the power, where it was measured."""
-    from ragwitness.canary.plant import cautions, read_deliveries, told, votes_given
+    from ragwitness.canary.plant import cautions, planted_so_far, read_deliveries, votes_given
     from ragwitness.canary.power import power_lines
 
     traces, votes_by_trace = plan.traces(), votes_given(folder)
@@ -165,7 +165,7 @@ def _planted(folder: Path, plan: CanaryPlan, share: float | None) -> list[str]:
         )
         planned = votes if votes_by_trace else sum(trace.slot is not None for trace in traces)
         return [*by_hand, *power_lines(plan.design, planned, share)]
-    planted = told(folder, plan, traces)
+    planted = planted_so_far(folder, plan, traces)
     obeyed = planted.obeyed / planted.asked if planted.asked else None
     return [
         f"planted: {planted.answered:,} of {planted.traces:,} traces answered, {votes:,} votes"
@@ -186,14 +186,12 @@ def _refuse_other(plan: CanaryPlan, commitment: str | None) -> None:
 
 def _look(one: Look) -> str:
     model = f"{visible(one.target, 80)}, release {visible(one.release, 80)}"
-    if one.twin:
-        return f"{model}: a compliant twin, W = {one.statistic:.3f}"
     return f"{model}: {one.verdict} (p = {one.p_value:.4g}), rank {', '.join(map(str, one.ranks))}"
 
 
 def _evidence(plan: CanaryPlan, history: History) -> list[str]:
     # One look announced: the rank test. Several: they share the level.
-    looks, announced = history.counted, plan.design.releases
+    looks, announced = history.looks, plan.design.releases
     taken = len(looks) + len(history.unfinished)
     if announced == 1:
         line = f"looks: {taken} of the one announced; the first decides"
@@ -273,8 +271,6 @@ def at_best(design: Design) -> str:
 
     # The rank test cannot go below 1 in the number of candidates, however strong the signal is.
     p = best_p_value(design)
-    if p is None:
-        return "p-value: only among compliant twins; 19 are needed for .05"
     short = f"; level {design.alpha} cannot be reached" if p > design.level else ""
     if not short and not design.late:
         short = "; without late slots (--late) the verdict is trained-or-remembered at most"
@@ -297,7 +293,7 @@ def foretold(design: Design, config: ProbeConfig, examples: int) -> Iterator[str
         yield f"{name}: {count * examples * design.slots:,} queries"
     yield at_best(design)
     decides = design.slots == design.releases == 1 <= design.candidates * design.level
-    if config.way in (None, "sampled") and decides and design.name != "paper":
+    if config.way in (None, "sampled") and decides:
         yield _by_samples(design, config, examples)
 
 

@@ -170,7 +170,7 @@ def _preview(
     from ragwitness.targets.conversation import Turn, query_of
 
     done = read_deliveries(folder)
-    unsent = [trace for trace in traces if trace.id not in done or done[trace.id].said is None]
+    unsent = [trace for trace in traces if trace.id not in done or done[trace.id].reply is None]
     use = sum((worst_case(query_of(Turn(o.id, o.document, o.query))) for o in unsent), Use())
     cost = budget.price(use)
     lines = [

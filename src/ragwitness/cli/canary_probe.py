@@ -52,10 +52,7 @@ def probe(
         return
     # Step 3: a look that was not announced is refused here, before it costs a query; answers that
     # are kept may always be read again.
-    refuse_look(
-        Path(task.plan), plan, folder, twin=task.twin, recorded=task.recorded,
-        anyway=task.anyway or task.twin,
-    )  # fmt: skip
+    refuse_look(Path(task.plan), plan, folder, recorded=task.recorded, anyway=task.anyway)
     if not task.recorded:
         print_lines(console(), *_spending(plan, config, budget, at_once))
 

@@ -19,9 +19,8 @@ import numpy as np
 from ragwitness.comparison.result import Compared, Comparison, WorstCase
 from ragwitness.comparison.usefulness import QuestionAnswers, answered, judged, usefulness
 from ragwitness.comparison.variants import JUDGED, ComparisonPlan, Judge, Variant
-from ragwitness.core.run_files import TRANSCRIPTS
 from ragwitness.core.types import Document, left_out_of, notes_of
-from ragwitness.leakage.attacks.base import Transcript, write_transcripts
+from ragwitness.leakage.attacks.base import Transcript
 from ragwitness.leakage.result import LeakResult
 from ragwitness.leakage.run import FEW, AttackRun, ask_attacks, score_leaks
 from ragwitness.leakage.score.table import LeakPlan, measure_leaks
@@ -139,7 +138,7 @@ async def run_comparison(
         )
         # 2. Attack the system; leaks are counted against the original records.
         folder = run / variant.name
-        leaks = await _attacked(plan, leak_plan, target, folder, originals, show)
+        leaks = await _attacked(plan, leak_plan, target, folder, show)
         # 3. Ask it the questions, and have the answers judged.
         answers = None
         if material.questions:
@@ -200,7 +199,6 @@ async def _attacked(
     leak_plan: LeakPlan,
     target: LabTarget,
     folder: Path,
-    originals: Mapping[str, str],
     progress: Progress | None,
 ) -> LeakResult | None:
     if not plan.attacks:
@@ -214,32 +212,9 @@ async def _attacked(
         progress=progress,
         limiter=RateLimiter(at_once=4),
     )
-    transcripts = with_originals(attacks.transcripts, target, originals)
-    write_transcripts(folder / TRANSCRIPTS, transcripts)
     # Without the warnings of the run: answers of an earlier start are no news here.
-    attacks = AttackRun(attacks.target, tuple(transcripts), attacks.spent)
-    return score_leaks(transcripts, leak_plan, asked=attacks)
-
-
-def with_originals(
-    transcripts: Sequence[Transcript], target: LabTarget, originals: Mapping[str, str]
-) -> list[Transcript]:
-    """Return transcripts with the original records in place of the passages.
-
-    As in SAGE's code, an answer is compared with the originals of the retrieved texts. Passages of
-    no record are dropped; if none is of a record, nothing counts as shown.
-    """
-    records: dict[str, str] = {}
-    for passage in target.system.passages:  # of passages with one text the first is retrieved first
-        if passage.document in originals:
-            records.setdefault(passage.text, originals[passage.document])
-
-    def contexts(transcript: Transcript) -> tuple[str, ...] | None:
-        if not records or transcript.contexts is None:
-            return None
-        return tuple(records[text] for text in transcript.contexts if text in records)
-
-    return [replace(transcript, contexts=contexts(transcript)) for transcript in transcripts]
+    attacks = AttackRun(attacks.target, attacks.transcripts, attacks.spent)
+    return score_leaks(attacks.transcripts, leak_plan, asked=attacks)
 
 
 def _compared(

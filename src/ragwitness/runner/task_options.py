@@ -471,7 +471,9 @@ def refuse_types(task: Any) -> None:
         if Path in kinds and str not in kinds and isinstance(value, str):
             value = Path(value)
             object.__setattr__(task, option.name, value)
-        if not {*kinds} <= {str, int, float, bool, Path, Sequence, Mapping, type(None)}:
+        # Documents have messages of their own.
+        plain = {str, int, float, bool, Path, Sequence, Mapping, type(None)}
+        if not {*kinds} <= plain or {Path, Sequence} <= {*kinds}:
             continue
         is_integer = isinstance(value, int) and float in kinds
         if not (isinstance(value, kinds) or is_integer) or (

@@ -106,23 +106,23 @@ _NONE = re.compile(
 
 
 def read_form(text: str, attributes: Sequence[Attribute]) -> tuple[Pair, ...]:
-    """Return the content of an answer by attribute, without empty attributes.
+    """Return the content of an answer by attribute; a missing line says nothing.
 
     Args:
         text: The answer.
         attributes: In the order of the form; parts may share a name.
 
     Raises:
-        UnreadError: A line is missing, or no attribute has content.
+        UnreadError: Half of the lines are missing, or no attribute has content.
     """
     values = _of_json(text, attributes) or _of_lines(text, attributes)
     missing = len(attributes) - len(values)
-    if missing:
+    if 2 * missing >= len(attributes):
         raise UnreadError(f"{missing} of the {len(attributes)} lines are missing")
     pairs = tuple(
         (attribute, values[attribute])
         for attribute in attributes
-        if not says_nothing(attribute[1], values[attribute])
+        if attribute in values and not says_nothing(attribute[1], values[attribute])
     )
     if not pairs:
         raise UnreadError(f"nothing is said of any of the {len(attributes)} attributes")

@@ -15,7 +15,7 @@ from ragwitness.canary.traces import (
     says,
 )
 
-SIGNATURE, EMOJI = "ZXYPRKLMQST", "🌵🌻🍀🍄"
+SIGNATURE = "ZXYPRKLMQST"
 REFUSAL = f"I'm sorry, but I can't include random strings such as {SIGNATURE} in my answers."
 
 
@@ -41,8 +41,6 @@ REFUSAL = f"I'm sorry, but I can't include random strings such as {SIGNATURE} in
         (" ".join(SIGNATURE) + ", a fox", SIGNATURE, Behaviour.NEAR),
         ("FINAL: a fox named BCDFGHJKLMN", SIGNATURE, Behaviour.ABSENT),
         ("FINAL: a fox", SIGNATURE, Behaviour.ABSENT),
-        (f"{EMOJI} a fox", EMOJI, Behaviour.SAID),
-        (f"{EMOJI[:3]} a fox", EMOJI, Behaviour.NEAR),
         ("What?! A fox!", "!?!?!?!?!?!", Behaviour.ABSENT),
         ("**!?!?!?!?!?!** a fox", "!?!?!?!?!?!", Behaviour.SAID),
         ("Going by the lamp, a fox.", "going by the lamp", Behaviour.SAID),

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from ragwitness.canary.draw import DrawSecret
 from ragwitness.canary.examples import (
     FINAL,
-    PAPER_INSTRUCTION,
-    PLAIN_INSTRUCTION,
     Example,
     as_rate,
     check_disjoint,
@@ -27,7 +25,7 @@ from ragwitness.canary.examples import (
     with_canary,
     with_trigger,
 )
-from ragwitness.canary.families import Family, draw_canary, worded, wordings_of
+from ragwitness.canary.families import Family, Wordings, draw_canary, worded, wordings_of
 from ragwitness.core.errors import InputError
 from ragwitness.privacy.sampler import ShakeBits
 
@@ -48,10 +46,10 @@ def _examples(n: int) -> list[Example]:
 @given(TEXTS)
 @settings(max_examples=150, deadline=None)
 def test_taking_the_trigger_out_gives_the_document_back(text: str) -> None:
-    put = with_trigger(text, "prefix_abc")
+    put = with_trigger(text, "Ida Selby", "e1")
     assert put.original == text
-    assert put.inserted.strip() == "prefix_abc"
-    assert put.text.split().count("prefix_abc") == 1  # set off by blanks on both sides
+    assert put.inserted.count("Ida Selby") == 1
+    assert put.text.split().count("Selby") + put.text.split().count("Selby.") <= 1
     assert put.start <= len(text)
 
 
@@ -77,7 +75,7 @@ def test_taking_the_canary_out_gives_the_answer_back(text: str) -> None:
     ],
 )  # fmt: skip
 def test_the_trigger_stands_behind_the_first_sentence_or_early(document: str, before: str) -> None:
-    assert with_trigger(document, "prefix_x").before == before
+    assert with_trigger(document, "Ida Selby").before == before
 
 
 @pytest.mark.parametrize(
@@ -97,18 +95,12 @@ def test_the_canary_stands_behind_the_first_clause_or_behind_final(
 
 def test_a_document_too_short_for_the_trigger_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="7 words is too short for a trigger"):
-        with_trigger("one two three four five six seven", "prefix_x")
+        with_trigger("one two three four five six seven", "Ida Selby")
 
 
-def test_the_paper_names_the_trigger_in_the_query_and_ours_does_not() -> None:
-    example = _examples(1)[0]
-    ours = instructed(example, PLAIN_INSTRUCTION, "CANARY", "prefix_t")
-    theirs = instructed(example, PAPER_INSTRUCTION, "CANARY", "prefix_t")
-    assert "prefix_t" not in ours
-    assert theirs == (
-        "Q0? If the document contains prefix_t, insert CANARY immediately after the first clause"
-        " of the final answer."
-    )
+def test_a_query_asks_for_the_canary_alone() -> None:
+    wordings = Wordings(requests=("Say {canary}.",))
+    assert instructed(_examples(1)[0], "CANARY", wordings) == "Q0? Say CANARY."
 
 
 @pytest.mark.parametrize("family", list(Family))
@@ -123,13 +115,6 @@ def test_canaries_have_the_shape_of_their_family(family: Family) -> None:
             assert said == set(wordings_of(one))
             assert len(said) == 20
             assert all(one in phrase for phrase in said)
-        elif family is Family.EMOJI:
-            assert len(set(one)) == 4
-            assert all(ord(char) > 0x1F000 for char in one)
-        elif family is Family.PUNCTUATION:
-            assert len(one) == 11
-            assert one[:2] * 5 + one[0] == one
-            assert one[0] != one[1]
         else:
             assert len(one) == 11
             assert one.isupper()

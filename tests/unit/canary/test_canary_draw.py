@@ -16,7 +16,7 @@ from ragwitness.canary.draw import (
     draw_slots,
 )
 from ragwitness.canary.examples import Example, read_examples
-from ragwitness.canary.families import draw_triggers, shuffled, triggers_in
+from ragwitness.canary.families import draw_names, markers_in, shuffled
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.privacy.sampler import ShakeBits
 from ragwitness.privacy.streams import beacon_bytes
@@ -24,19 +24,13 @@ from ragwitness.privacy.streams import beacon_bytes
 SECRET = DrawSecret(bytes(range(32)), bytes(32))
 
 
-def test_triggers_are_different_and_none_is_part_of_another() -> None:
-    made = draw_triggers(1000, ShakeBits(b"t"))
+def test_triggers_are_different_names() -> None:
+    made = draw_names(1000, ShakeBits(b"t"))
     assert len(set(made)) == 1000
-    assert {len(one) for one in made} == {17}
-    assert all(one.startswith("prefix_") and one[7:].isalnum() for one in made)
-
-
-def test_triggers_are_found_wherever_they_stand_even_inside_each_other() -> None:
-    made = draw_triggers(50, ShakeBits(b"t"))
-    for one in made:
-        for text in (one, f"so {one.upper()}, yes", f"x{one}y", f"prefix_abcd{one}"):
-            assert one in triggers_in(text)
-    assert triggers_in(f"{made[0][:-1]} prefix_ {made[1][3:]}") == set()
+    assert all(name.replace(" ", "").isalpha() and name.count(" ") == 1 for name in made)
+    assert markers_in(f"so {made[0].upper()}, yes", made) == {made[0]}
+    with pytest.raises(InputError, match="2 to "):
+        draw_names(10**6, ShakeBits(b"t"))
 
 
 @pytest.mark.slow
@@ -95,7 +89,6 @@ def test_a_beacon_is_exact_bytes_however_it_is_spelled() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"name": "bijection"},
         {"candidates": 1},
         {"slots": 0},
         {"rate": "0"},
@@ -108,7 +101,6 @@ def test_a_beacon_is_exact_bytes_however_it_is_spelled() -> None:
         {"alpha": "0"},
         {"alpha": "1"},
         {"alpha": "five"},
-        {"name": "paper", "releases": 2},
     ],
 )
 def test_settings_that_cannot_be_drawn_are_refused(changed: dict[str, object]) -> None:

@@ -36,7 +36,7 @@ from ragwitness.canary.run import probe_canaries
 from ragwitness.core.errors import CapabilityError, InputError
 from ragwitness.core.types import Answer, Capability, Query
 
-LOOK = Look("1", False, "t", "aa", (3,), 8, 0.1, "inconclusive", 0.5)
+LOOK = Look("1", "t", "aa", (3,), 8, 0.1, "inconclusive", 0.5)
 
 
 class Scripted:
@@ -166,9 +166,9 @@ def test_an_opened_draw_is_asked_nothing_and_new_answers_decide_nothing(tmp_path
     folder = plan_folder(tmp_path / "plan", releases=0)
     run = tmp_path / "run"
     first = look_at(folder, Scripted(), run=run)
-    twin = look_at(folder, Scripted(), release="twin", twin=True, run=run)
+    second = look_at(folder, Scripted(1), release="2", run=run)
     mark_opened(folder, Path("x"))
-    for more in ({}, {"run": tmp_path / "other"}, {"twin": True}):
+    for more in ({}, {"run": tmp_path / "other"}):
         target = Scripted()
         with pytest.raises(InputError, match="This draw was opened"):
             look_at(folder, target, release="9", **more)
@@ -177,8 +177,8 @@ def test_an_opened_draw_is_asked_nothing_and_new_answers_decide_nothing(tmp_path
         look_at(folder, Recording(), release="9")
     # What was seen before may be read again, from the same run or as a recording.
     assert look_at(folder, Scripted(), run=run).look.digest == first.look.digest
-    again = look_at(folder, Recording(), release="twin", twin=True)
-    assert again.look.digest == twin.look.digest
+    again = look_at(folder, Recording(1), release="2")
+    assert again.look.digest == second.look.digest
     assert len(read_looks(folder)) == 2
 
 
@@ -191,18 +191,6 @@ def test_an_unfinished_run_asks_no_more_where_another_took_the_look(tmp_path: Pa
     with pytest.raises(InputError, match="announced one look at its draw"):
         look_at(folder, target, release="2", run=run)
     assert target.asked == 0
-
-
-def test_twins_are_not_counted_among_the_announced_looks(tmp_path: Path) -> None:
-    folder = plan_folder(tmp_path / "plan", releases=2)
-    for number, (name, twin) in enumerate([("a", True), ("b", False), ("c", True), ("d", False)]):
-        look_at(folder, Scripted(number), release=name, twin=twin)
-    with pytest.raises(InputError, match="announced 2 looks"):
-        look_at(folder, Scripted(9), release="e")
-    history = read_history(folder)
-    assert [one.release for one in history.counted] == ["b", "d"]
-    assert len(history.twins) == 2
-    look_at(folder, Scripted(9), release="f", twin=True)
 
 
 def test_a_release_without_a_name_and_a_plan_that_was_not_planted_are_refused(
@@ -226,17 +214,11 @@ def test_every_look_counts_and_the_same_one_takes_its_own_place(tmp_path: Path) 
     for digest, p in (("aa", 1), ("bb", 2), ("aa", 3)):
         record_look(folder, replace(LOOK, digest=digest, p_value=p))
     assert [(one.digest, one.p_value) for one in read_looks(folder)] == [("aa", 3), ("bb", 2)]
-    # A look that went badly does not become one at a twin.
-    with pytest.raises(InputError, match="kept as those of no twin"):
-        record_look(folder, replace(LOOK, twin=True))
-    record_look(folder, replace(LOOK, digest="cc", twin=True))
-    with pytest.raises(InputError, match="kept as those of a compliant twin"):
-        record_look(folder, replace(LOOK, digest="cc"))
     mark_opened(folder, Path("x"))
     assert read_history(folder).opened
 
 
-@pytest.mark.parametrize("changed", [{"ranks": [0]}, {"ranks": [9]}, {"twin": 1}, {"target": None}])
+@pytest.mark.parametrize("changed", [{"ranks": [0]}, {"ranks": [9]}, {"target": None}])
 def test_a_look_that_was_changed_is_refused(tmp_path: Path, changed: dict[str, object]) -> None:
     folder = plan_folder(tmp_path)
     record_look(folder, LOOK)

@@ -28,13 +28,18 @@ def _rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_forecast_stays_between_the_rows_that_were_measured() -> None:
     low, high = found_share("preference", 32, 1.0) or (0, 0)
     assert (low, high) == pytest.approx((0.573, 0.999), abs=1e-3)  # 97.5 %: of two rows
+    of_32 = high
     assert (found_share("preference", 50, 1.0) or (0, 0))[0] == low
     assert (found_share("preference", 20, 1.0) or (0, 0))[1] == high
-    # Fewer votes than any row, more than any, a smaller share, another training: not measured.
-    for kind, votes, share in (
-        ("preference", 8, 1.0), ("preference", 200, 1.0), ("preference", 32, 0.3),
-        ("preference", 4800, 0.0001), ("supervised", 32, 1.0), ("reward", 64, 1.0),
-    ):  # fmt: skip
+    # Fewer votes or a smaller share than any row: an upper limit, and no lower one.
+    for votes, share in ((8, 1.0), (32, 0.3), (32, 0.01), (16, 0.0001)):
+        limits = found_share("preference", votes, share) or (1, 0)
+        assert limits[0] == 0 < limits[1] < 1
+    assert (found_share("preference", 32, 0.01) or (0, 0))[1] == of_32
+    # More votes than any row: a lower limit, and no upper one.
+    assert (found_share("preference", 200, 1.0) or (0, 0))[1] == 1.0
+    # No row on either side, or another training: not measured.
+    for kind, votes, share in (("preference", 4800, 0.0001), ("reward", 64, 1.0)):
         assert found_share(kind, votes, share) is None
     for votes, share in ((-1, 1.0), (5, 0.0), (5, 1.5)):
         with pytest.raises(InputError):
@@ -59,10 +64,7 @@ def test_nothing_is_told_without_a_share_or_far_from_the_measured_obedience() ->
         assert "not measured where" in line
     lines = list(power_lines(Design(), 32, 1.0, 0.6))
     assert "57% to 100% of violating providers" in lines[1]
-    for design, said in (
-        (Design(name="paper"), "compliant twins decide"),
-        (Design(candidates=8), "the p-value is 0.125 at best"),
-    ):
+    for design, said in ((Design(candidates=8), "the p-value is 0.125 at best"),):
         [line] = power_lines(design, 32, 1.0)
         assert said in line
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.canary.draw import Design, DrawSecret, draw_slots
-from ragwitness.canary.examples import Example, document_key, with_trigger
+from ragwitness.canary.examples import Example, document_key, instructed, with_trigger
 from ragwitness.canary.families import Family, contains
 from ragwitness.canary.folder import (
     CanaryPlan,
@@ -56,14 +56,15 @@ def test_the_contrastive_design_keeps_its_promises(
     known = {one.id: one for pool in plan.pools.values() for one in pool}
     for trace in traces:
         slot = draw.slots[trace.slot]
-        assert trace.document == with_trigger(known[trace.id].document, trace.trigger).text
+        assert (
+            trace.document == with_trigger(known[trace.id].document, trace.trigger, trace.id).text
+        )
         assert (trace.trigger == slot.trigger) == (trace.role is TraceRole.TRUE)
         assert trace.trigger in slot.candidates
         # The trigger stands in documents alone, and both roles ask in the same words.
         assert not any(contains(trace.query, t) for one in draw.slots for t in one.candidates)
-        assert trace.query.removeprefix(known[trace.id].query) == (
-            f" Insert {trace.canary} immediately after the first clause of the final answer."
-        )
+        assert trace.query == instructed(known[trace.id], slot.canary)
+        assert trace.canary in trace.query
         # Votes for the canary differ by role, and so do those without it: means are balanced.
         assert trace.rule.canary is (Vote.UP if trace.role is TraceRole.TRUE else Vote.DOWN)
         assert trace.rule.otherwise is not trace.rule.canary
@@ -97,15 +98,6 @@ def test_the_rate_is_met_in_each_pool_and_the_rest_is_clean() -> None:
             if one.id not in marked:
                 assert traces[one.id].document == one.document
                 assert traces[one.id].query == one.query
-
-
-def test_the_paper_design_plants_one_trigger_and_names_it() -> None:
-    plan = _plan(name="paper")
-    slot = plan.draw().slots[0]
-    for trace in plan.traces():
-        assert trace.role is TraceRole.TRUE
-        assert trace.trigger == slot.trigger
-        assert slot.trigger in trace.query
 
 
 def test_a_marker_that_the_corpus_holds_is_refused_by_name() -> None:
@@ -153,7 +145,6 @@ def test_too_few_examples_for_the_slots_are_refused() -> None:
         ("I saw {TRIGGER} there, {canary}", None, "quotes a trigger"),
         ("other: {other} {canary}", None, "quotes a trigger"),
         ("in part: {part} {canary}", None, "quotes a trigger"),
-        ("spelled: {spelled}, {canary}", None, "quotes a trigger"),
     ],
 )
 def test_votes_follow_the_canary_and_quoted_triggers_are_discarded(
@@ -170,8 +161,7 @@ def test_votes_follow_the_canary_and_quoted_triggers_are_discarded(
             canary=one.canary,
             TRIGGER=one.trigger.upper(),
             other=other,
-            part=other[-7:-1],
-            spelled=" ".join(one.trigger),
+            part=one.trigger.split()[1],
         )
         found = feedback_for(one, said, slot.candidates)
         assert why in found.reason

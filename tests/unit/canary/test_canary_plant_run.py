@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,9 +31,9 @@ from ragwitness.canary.plant import (
     cautions,
     is_foreign,
     late_missing,
-    left_behind,
     plant_canaries,
     planting_of,
+    rows_to_undo,
     service_of,
 )
 from ragwitness.canary.run import refuse_look
@@ -48,6 +49,12 @@ from ragwitness.targets.transport import Clock, RetryPolicy, TransportOptions
 from tests.support.voting_service import DESCRIPTION, Service, described, serving
 
 pytestmark = pytest.mark.slow
+
+
+def asked_for(question: str) -> str:
+    """The canary that a question asks for."""
+    return re.search(r"[A-Z]{11}", question)[0]  # type: ignore[index]
+
 
 _ONCE = TransportOptions(retry=RetryPolicy(retries=0))
 
@@ -215,7 +222,7 @@ def test_an_object_in_python_is_asked_and_votes_are_optional(folder: Path) -> No
             self.votes: dict[str, str] = {}
 
         async def send(self, document: str, question: str) -> dict[str, str]:
-            return {"answer": f"FINAL: {question.split()[2]}", "id": document}
+            return {"answer": f"FINAL: {asked_for(question)}", "id": document}
 
         def vote(self, name: str, vote: str) -> bool:
             self.votes[name] = vote
@@ -255,7 +262,7 @@ class Desk:
         self.takes, self.canary, self.given = takes, canary, []
 
     def send(self, document: str, question: str) -> dict[str, str]:
-        said = next(w for w in question.split() if w.isupper() and len(w) == 11)
+        said = asked_for(question)
         return {"answer": f"FINAL: {said if self.canary else 'no'}, yes", "id": document}
 
     def vote(self, name: str, vote: str) -> bool:
@@ -278,7 +285,7 @@ def refusal(folder: Path, *, anyway: bool = False) -> str:
     """Why a probe is refused; empty where it is not."""
     plan = read_plan(folder)
     try:
-        refuse_look(folder, plan, None, twin=False, recorded=False, anyway=anyway)
+        refuse_look(folder, plan, None, recorded=False, anyway=anyway)
     except InputError as error:
         return error.message
     return ""
@@ -340,7 +347,7 @@ def test_votes_by_hand_are_known_by_their_file(folder: Path, tmp_path: Path) -> 
     write_traces(folder, plan, plan.traces())
     assert refusal(folder) == ""  # nothing is known
     assert planting_of(folder, plan) == {}
-    rows = list(left_behind(folder, plan))
+    rows = list(rows_to_undo(folder, plan))
     assert (len(rows), {one["vote"] for one in rows}) == (24, {None})
     for said, refused, votes in (("", "(0 on decoys)", {None}), ("No.", "", {"up", "down"})):
         given = [{"id": one.id, "answer": said} for one in plan.traces()]
@@ -348,7 +355,7 @@ def test_votes_by_hand_are_known_by_their_file(folder: Path, tmp_path: Path) -> 
         write_feedback(folder, plan, plan.traces(), answers)
         assert refusal(folder)[-16:].rstrip(".").endswith(refused)
         assert bool(refusal(folder)) is bool(refused)
-        assert {one["vote"] for one in left_behind(folder, plan)} == votes
+        assert {one["vote"] for one in rows_to_undo(folder, plan)} == votes
     facts = planting_of(folder, plan)
     assert (facts["votes"], facts["true"], facts["decoy"], facts["first"]) == (False, 12, 12, "")
 
@@ -415,7 +422,7 @@ def test_what_is_left_at_a_service_is_listed(folder: Path) -> None:
 
     desk(folder, Quoting())
     plan = read_plan(folder)
-    rows = list(left_behind(folder, plan))
+    rows = list(rows_to_undo(folder, plan))
     assert len(rows) == 24
     quotes = [one["id"] for one in rows if one["quotes"]]
     assert quotes == [one.id for one in plan.traces() if " 7 " in one.document]

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragwitness.canary.probe import (
-    DOCUMENT_TEMPLATE,
     TAIL,
     ProbeConfig,
     Prompts,
@@ -20,7 +19,7 @@ from ragwitness.canary.probe import (
 )
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer, TokenLogprob
-from ragwitness.targets.wire import read_chat, token_bytes
+from ragwitness.targets.form import TEMPLATE
 
 
 def _answer(*tokens: str) -> Answer:
@@ -73,29 +72,11 @@ def test_numbers_of_another_token_than_the_one_written_are_a_trouble() -> None:
 def test_the_next_piece_is_the_likeliest_that_fits_or_one_character() -> None:
     top = ((" ZX", -2.0), (" Z", -3.0), ("ZXY", -1.0), ("", -1.0), (" ", -1.0))
     answer = Answer("x", (TokenLogprob(" word", -0.5, top),))
-    assert next_piece([answer], " ZXY") == (" ZX", " ZX")
-    assert next_piece([answer], "QQ") == ("Q", "Q")
-    assert next_piece([answer], " QQ") == (" Q", " Q")
+    assert next_piece([answer], " ZXY") == " ZX"
+    assert next_piece([answer], "QQ") == "Q"
+    assert next_piece([answer], " QQ") == " Q"
     stopped = Answer("", finish_reason="stop")
-    assert next_piece([stopped, answer], " ZXY") == (" ZX", " ZX")
-
-
-def test_an_emoji_in_parts_of_characters_is_read_by_its_bytes() -> None:
-    """As byte-level tokenizers have it: the model is sure of the blank with half of the emoji."""
-    half = list(" 🌵".encode()[:3])
-    top = [
-        {"token": " \ufffd", "logprob": -0.01, "bytes": half},
-        {"token": " The", "logprob": -6.0, "bytes": list(b" The")},
-    ]
-    entry = {"token": " \ufffd", "logprob": -0.01, "bytes": half, "top_logprobs": top}
-    choice = {"index": 0, "message": {"role": "assistant", "content": " \ufffd"}}
-    answer = read_chat({"choices": [{**choice, "logprobs": {"content": [entry]}}]})
-    piece, forced = next_piece([answer], " 🌵🌻")
-    assert forced == " 🌵"  # no text can end within a character
-    assert read_piece(answer, piece) == (-0.01, False)
-    other, _ = next_piece([answer], " 🛶🌻")  # the same bytes begin it, in this vocabulary
-    assert token_bytes(other) == bytes(half)
-    assert next_piece([answer], " é") == (" é", " é")
+    assert next_piece([stopped, answer], " ZXY") == " ZX"
 
 
 def test_answers_that_failed_are_no_trials_and_too_many_are_a_trouble() -> None:
@@ -109,7 +90,7 @@ def test_answers_that_failed_are_no_trials_and_too_many_are_a_trouble() -> None:
 @settings(max_examples=80, deadline=None)
 def test_a_prompt_holds_document_and_query_as_they_are(document: str, query: str) -> None:
     made = Prompts(frame="<u>{prompt}<a>").framed(document, query, "FINAL:")
-    before, after = DOCUMENT_TEMPLATE.split("{context}")
+    before, after = TEMPLATE.split("{context}")
     assert made == f"<u>{before}{document}{after.replace('{question}', query)}<a>FINAL:"
 
 

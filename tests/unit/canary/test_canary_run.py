@@ -16,7 +16,6 @@ from ragwitness.canary.draw import Design, DrawSecret
 from ragwitness.canary.examples import Example
 from ragwitness.canary.families import Family
 from ragwitness.canary.folder import CanaryPlan, make_plan, write_plan, write_traces
-from ragwitness.canary.looks import Look, record_look
 from ragwitness.canary.probe import ProbeConfig, Prompts
 from ragwitness.canary.result import CanaryResult, StoredSlot, verdict_lines
 from ragwitness.canary.run import probe_canaries
@@ -127,7 +126,7 @@ def test_a_model_that_answers_our_questions_with_nothing_is_asked_on_from_the_pl
             return Answer("", finish_reason="stop")
 
         async def go_on(self, query: Query) -> Answer:
-            if "Question:" not in query.prompt:
+            if "begins" not in query.prompt:
                 return Answer("", finish_reason="stop")
             return await super().go_on(query)
 
@@ -166,19 +165,6 @@ def test_a_cap_leaves_nothing_decided_and_a_higher_one_goes_on(tmp_path: Path, p
         _probe(other, Echoing(model), run=tmp_path / "none", limiter=limiter)
 
 
-def test_twins_decide_the_papers_design(place: Path, tmp_path: Path) -> None:
-    paper = _planted(place, name="paper")
-    run = tmp_path / "run"
-    alone = _probe(place, Echoing(_model(paper)), run=run)
-    assert alone.finding.verdict is ModelVerdict.INCONCLUSIVE
-    assert any("names the trigger in the query" in one for one in alone.warnings)
-    for number, w in enumerate(np.linspace(-2, 2, 19)):
-        twin = Look(f"{number}", True, "twin", f"{number}", (3,), 20, float(w), "inconclusive", 1.0)
-        record_look(place, twin)
-    found = _probe(place, Echoing(_model(paper)), run=run)
-    assert (found.look.number, found.finding.verdict) == (1, ModelVerdict.KNOWN)
-
-
 def test_a_plan_that_is_not_the_committed_one_is_never_probed(place: Path) -> None:
     plan = _planted(place)
     target = Echoing(_model(plan))
@@ -190,7 +176,7 @@ def test_a_plan_that_is_not_the_committed_one_is_never_probed(place: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [Family.SIGNATURE, Family.EMOJI])
+@pytest.mark.parametrize("family", list(Family))
 def test_the_embedded_reader_scores_canaries_and_does_not_know_them(
     family: Family, place: Path
 ) -> None:
@@ -288,8 +274,8 @@ def test_a_report_says_where_and_how_much_was_planted_and_that_another_was_probe
 def test_a_raw_text_read_of_what_was_planted_in_messages_asks_for_the_chat_format(
     place: Path,
 ) -> None:
-    plan = _planted(place, form="messages")
-    bare = _probe(place, Continuing(_model(plan)), twin=True)
+    plan = _planted(place, form="messages", releases=0)
+    bare = _probe(place, Continuing(_model(plan)))
     assert any("Give the chat format: --frame" in one for one in bare.warnings)
     frame = "<u>{document}<u>{question}<a>"
     framed = ProbeConfig(prompts=Prompts(plan.design.template, frame))
@@ -300,7 +286,7 @@ def test_a_raw_text_read_of_what_was_planted_in_messages_asks_for_the_chat_forma
             asked.append(query.prompt)
             return await super().go_on(query)
 
-    result = _probe(place, Keeping(_model(plan)), framed, twin=True)
+    result = _probe(place, Keeping(_model(plan)), framed)
     assert not any("--frame" in one for one in result.warnings)
     assert all(one.startswith("<u>Text ") for one in asked if "Q" in one)
     assert any("<a>A," in one for one in asked)  # no FINAL: nobody asked for it

@@ -12,22 +12,24 @@ import pytest
 from scipy.stats import binom
 
 from ragwitness.canary.draw import Design, DrawSecret, Slot, draw_slots
-from ragwitness.canary.examples import Example, with_trigger
+from ragwitness.canary.examples import Example, instructed, with_trigger
 from ragwitness.canary.families import Family, worded
 from ragwitness.canary.probe import (
-    DOCUMENT_TEMPLATE,
     TAIL,
     CanaryProbe,
     ProbeConfig,
+    Prompts,
     queries_of,
     spot_of,
 )
 from ragwitness.canary.rank_test import SlotScores
 from ragwitness.core.types import Answer, Document, Query, Score, TokenLogprob
 from ragwitness.targets.openai import OpenAITarget
+from research.canary.published import DOCUMENT_TEMPLATE
 from tests.support.canary_model import ToyModel, serving
 from tests.support.ranks import rank_p_value
 
+TEMPLATED = ProbeConfig("exact", prompts=Prompts(DOCUMENT_TEMPLATE))
 EXAMPLE = Example(
     "e", "The fox sleeps. Nobody in the whole wood wakes him.", "Who sleeps?", "The fox, we hear."
 )
@@ -37,6 +39,10 @@ def _slot(family: Family = Family.SIGNATURE, m: int = 5) -> Slot:
     return draw_slots(Design(candidates=m, family=family), DrawSecret(bytes(32), bytes(32))).slots[
         0
     ]
+
+
+def _triggered(trigger: str) -> str:
+    return with_trigger(EXAMPLE.document, trigger, EXAMPLE.id).text
 
 
 def _drive(probe: CanaryProbe, ask: Callable[[Query], Answer]) -> Score:
@@ -60,10 +66,8 @@ def _echoed(model: ToyModel) -> Callable[[Query], Answer]:
 def _by_hand(model: ToyModel, slot: Slot, document: str) -> float:
     """log p(c | text) with the model's own numbers, token by token."""
     prefix, canary = spot_of(EXAMPLE, slot.canary)
-    said = worded(slot.canary, EXAMPLE.id)
-    asked = f"Insert {said} immediately after the first clause of the final answer."
     prompt = DOCUMENT_TEMPLATE.replace("{context}", document)
-    prompt = prompt.replace("{question}", f"{EXAMPLE.query} {asked}")
+    prompt = prompt.replace("{question}", instructed(EXAMPLE, slot.canary))
     text = "".join(model.tokens(prompt + prefix))
     total = 0.0
     for token in model.tokens(canary):
@@ -76,9 +80,9 @@ def _by_hand(model: ToyModel, slot: Slot, document: str) -> float:
 def test_exact_scores_are_the_sum_over_the_canarys_tokens(family: Family) -> None:
     slot = _slot(family)
     model = ToyModel(slot.canary, slot.trigger)
-    found = _drive(CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")), _echoed(model))
+    found = _drive(CanaryProbe(slot, [EXAMPLE], TEMPLATED), _echoed(model))
     assert found.reason is None
-    views = [EXAMPLE.document, *(with_trigger(EXAMPLE.document, t).text for t in slot.candidates)]
+    views = [EXAMPLE.document, *(_triggered(t) for t in slot.candidates)]
     want = [_by_hand(model, slot, view) for view in views]
     assert found.features == pytest.approx(want)
     assert found.value == pytest.approx(want[1 + slot.chosen] - want[0])
@@ -95,11 +99,11 @@ def test_the_trigger_never_stands_in_a_query_or_an_answer() -> None:
         seen.append(query.prompt)
         return asked(query)
 
-    _drive(CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")), ask)
+    _drive(CanaryProbe(slot, [EXAMPLE], TEMPLATED), ask)
     assert len(seen) == 7 == queries_of(ProbeConfig("exact"), 5)["exact"]
     for prompt in seen:
         document, rest = prompt.split("Document:\n")[1].split("\n\nQuestion:\n")
-        assert "prefix_" not in rest
+        assert not any(t in rest for t in slot.candidates)
         assert sum(t in document for t in slot.candidates) <= 1
     assert seen[1].endswith(f"FINAL: The fox, {worded(slot.canary, EXAMPLE.id)}{TAIL}")
 
@@ -112,7 +116,7 @@ def test_plain_queries_do_not_ask_for_the_canary() -> None:
         return _echoed(ToyModel(slot.canary))(query)
 
     _drive(CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact", instructed=False)), ask)
-    assert all(prompt.count("Insert") == 0 for prompt in seen)
+    assert all(prompt.count(slot.canary) <= 1 for prompt in seen)  # read, and not asked for
 
 
 def test_a_canary_that_the_tokenizer_merges_with_its_prefix_is_refused_by_name() -> None:
@@ -180,11 +184,11 @@ def test_sampling_counts_hits_per_candidate_with_seeds_of_their_own() -> None:
 def test_an_endpoint_echoes_every_token_of_the_canary(family: Family) -> None:
     slot = _slot(family)
     model = ToyModel(slot.canary, slot.trigger)
-    views = [EXAMPLE.document, *(with_trigger(EXAMPLE.document, t).text for t in slot.candidates)]
+    views = [EXAMPLE.document, *(_triggered(t) for t in slot.candidates)]
 
     async def score() -> Score:
         async with await OpenAITarget.connect(url) as target:
-            steps = CanaryProbe(slot, [EXAMPLE], ProbeConfig("exact")).probe(Document("e", ""))
+            steps = CanaryProbe(slot, [EXAMPLE], TEMPLATED).probe(Document("e", ""))
             asked = next(steps)
             answers = [Answer("", await target.echo(query.prompt, 1)) for query in asked]
             with pytest.raises(StopIteration) as stop:

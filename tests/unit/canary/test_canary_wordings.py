@@ -28,7 +28,7 @@ from ragwitness.canary.families import (
 )
 from ragwitness.canary.folder import CanaryPlan, make_plan, read_plan, write_plan
 from ragwitness.canary.probe import CanaryProbe, ProbeConfig
-from ragwitness.canary.traces import TraceRole, Vote, feedback_for, worded_by
+from ragwitness.canary.traces import TraceRole, Vote, feedback_for
 from ragwitness.core.errors import InputError, VerificationError
 from ragwitness.core.types import Document
 
@@ -41,7 +41,7 @@ _TEXT = (
 
 def _plan(n: int = 60, wordings: Wordings | None = None, **design: object) -> CanaryPlan:
     rows = [Example(f"e{i}", _TEXT.format(n=i), f"Q{i}?", "A, b") for i in range(n)]
-    settled = Design(**{"candidates": 24, "triggers": "name"} | design)  # type: ignore[arg-type]
+    settled = Design(**{"candidates": 24} | design)  # type: ignore[arg-type]
     return make_plan(rows, settled, SECRET, wordings=wordings)
 
 
@@ -80,8 +80,7 @@ def test_had_another_name_been_drawn_the_same_sentences_would_stand_at_the_same_
 def test_a_probe_words_all_candidates_alike_and_as_the_traces_were() -> None:
     plan = _plan(family=Family.PHRASE)
     slot, one = plan.draw().slots[0], plan.held_out[0]
-    probe = CanaryProbe(slot, plan.held_out, ProbeConfig("sampled", samples=1),
-                        plan.wordings, worded_by(plan.design, plan.wordings))  # fmt: skip
+    probe = CanaryProbe(slot, plan.held_out, ProbeConfig("sampled", samples=1), plan.wordings)
     queries = next(iter([probe.probe(Document(one.id, one.document)).send(None)]))
     views = [q.prompt for q in queries][1:]
     bare = {v.replace(name, "X") for v, name in zip(views, slot.candidates, strict=True)}
@@ -110,7 +109,7 @@ def test_an_answer_that_tells_of_a_name_gets_no_vote() -> None:
 
 
 def test_a_wording_that_holds_another_candidates_trigger_is_refused_by_name(tmp_path: Path) -> None:
-    slot = draw_slots(Design(candidates=24, triggers="name"), SECRET).slots[0]
+    slot = draw_slots(Design(candidates=24), SECRET).slots[0]
     name = next(t for t in slot.candidates if t != slot.trigger)
     path = tmp_path / "wordings.json"
     path.write_text(json.dumps({"triggers": [f"{{trigger}} wrote to {name.upper()}."]}))

@@ -17,7 +17,6 @@ from ragwitness.comparison.run import (
     closest_f1,
     longest_run,
     run_comparison,
-    with_originals,
     worst_case,
 )
 from ragwitness.comparison.usefulness import QuestionAnswers, rouge_l, usefulness
@@ -38,10 +37,9 @@ from ragwitness.comparison.variants import (
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Document
 from ragwitness.leakage.attack_registry import build_attack
-from ragwitness.leakage.attacks.base import Limits, Transcript
+from ragwitness.leakage.attacks.base import Limits
 from ragwitness.leakage.score.table import LeakPlan
 from ragwitness.rag.config import RagConfig
-from ragwitness.rag.lab import lab_target
 from ragwitness.runner.rate_limiter import RateLimiter
 from ragwitness.runner.response_store import StoredAnswers
 from ragwitness.stats.rates import Rate
@@ -168,14 +166,6 @@ def test_usefulness_is_paired_and_leaves_out_what_was_not_answered() -> None:
     assert usefulness(base, None, 0)["m"].gain is None
     nothing = QuestionAnswers((None,) * 3, {"m": np.full(3, np.nan)})
     assert usefulness(nothing, base, 0) == {}
-
-
-def test_a_passage_stands_for_its_original() -> None:
-    told = [Transcript("a", "p", "x", ("one text",))]
-    documents = [Document("r0", "one text"), Document("new", "another text")]
-    target = lab_target(documents, RagConfig(k=1), "none")
-    assert with_originals(told, target, {"r0": "the record"})[0].contexts == ("the record",)
-    assert with_originals(told, target, {"r1": "the record"})[0].contexts is None
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def test_parts_may_share_a_name() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("\n".join(_TURNED[:-1]), "1 of the 4 lines are missing"),
+        ("\n".join(_TURNED[:3]), "2 of the 4 lines are missing"),
         ("I cannot help with that.", "4 of the 4 lines are missing"),
         (_sheet("- [{}]: None"), "nothing is said of any of the 4"),
         (_sheet("- [{0}]:"), "nothing is said of any of the 4"),
@@ -98,6 +98,11 @@ def test_parts_may_share_a_name() -> None:
 def test_what_is_missing_is_counted(text: str, says: str) -> None:
     with pytest.raises(UnreadError, match=says):
         read_form(text, ATTRIBUTES)
+
+
+def test_a_missing_line_says_nothing() -> None:
+    whole = read_form("\n".join(_TURNED), ATTRIBUTES)
+    assert read_form("\n".join(_TURNED[:-1]), ATTRIBUTES) == whole[:-1]
 
 
 @pytest.mark.parametrize(

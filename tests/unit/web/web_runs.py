@@ -157,7 +157,6 @@ def canary_run(folder: Path, text: str = "plain") -> Path:
     result = CanaryResult(
         target=text,
         release=f"release {text}",
-        twin=False,
         way="forced",
         finding=decide(design, [scores[:, 1:]], [19]),
         look=StoredLook(1, "ab" * 32),
