@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python experiments/collusion/votes.py --data DIR --model gguf:FILE [--questions 10]
 
-The 24 best documents of each question vote (hashed words; in the product the threshold is public and the
-same for all questions), each with a life of its own, so that what one question finds is at its
-best. Documents are cut at 120 words and answers at 16 tokens.
+The 24 best documents of each question vote (hashed words; in the product the threshold is public
+and the same for all questions), each with a life of its own, so that what one question finds is at
+its best. Documents are cut at 120 words and answers at 16 tokens.
 """
 
 from __future__ import annotations
