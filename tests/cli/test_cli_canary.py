@@ -43,7 +43,7 @@ def test_the_violating_model_is_found_and_the_compliant_one_is_not(
     said = plain(said)
     assert "trained-or-remembered (p = 0.05, level 0.05, rank among candidates)" in said
     assert "No public randomness was joined" in said
-    assert "Training is one cause of it, a memory another: no slot was planted just before" in said
+    assert "Training is one cause of it, a memory another: no slot was planted late" in said
     code, said = command("report", "v", "--fail-on", "trained")
     assert (code, "is not met, but a memory is not ruled out" in plain(said)) == (4, True)
     with serving(model_of(folder, violating=False)) as url:
@@ -226,7 +226,6 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["draw", "nowhere.jsonl", "-o", "x"], "cannot be read"),
         (["draw", "examples.jsonl", "-o", "audit"], "holds a plan already"),
         (["draw", "examples.jsonl", "-o", "x", "--family", "runes"], "no family 'runes'"),
-        (["draw", "examples.jsonl", "-o", "x", "--design", "bold"], "no design 'bold'"),
         (["draw", "examples.jsonl", "-o", "x", "--candidates", "1"], "Candidates must be"),
         (["draw", "examples.jsonl", "-o", "x", "--rate", "0.001"], "injects nothing"),
         (["draw", "examples.jsonl", "-o", "x", "--slots", "40"], "are needed for 40 slots"),
@@ -249,10 +248,6 @@ def test_votes_are_written_for_answers(folder: Path, command: Command) -> None:
         (["draw", "examples.jsonl", "-o", "x", "--alpha", "1"], "Alpha must be above 0"),
         (["draw", "examples.jsonl", "-o", "x", "--alpha", "0"], "Alpha must be above 0"),
         (["draw", "examples.jsonl", "-o", "x", "--rate", "1.5"], "at most 1, not '1.5'"),
-        (
-            ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--template", "short.jsonl"],
-            "belongs to this plan",
-        ),
         (
             ["probe", "http://127.0.0.1:9/v1", "--plan", "audit", "--frame", "short.jsonl"],
             "exactly once",

@@ -91,13 +91,7 @@ def examples_digest(examples: Sequence[Example]) -> str:
     return text_digest(
         field
         for example in examples
-        for field in (
-            example.id,
-            example.document,
-            example.query,
-            example.answer,
-            example.source,
-        )
+        for field in (example.id, example.document, example.query, example.answer, example.source)
     )
 
 
