@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python experiments/collusion/votes.py --data DIR --model gguf:FILE [--questions 10]
 
-The 24 best documents of each question vote (MiniLM; in the product the threshold is public and the
-same for all questions), each with a life of its own, so that what one question finds is at its
-best. Documents are cut at 120 words and answers at 16 tokens.
+The 24 best documents of each question vote (hashed words; in the product the threshold is public
+and the same for all questions), each with a life of its own, so that what one question finds is at
+its best. Documents are cut at 120 words and answers at 16 tokens.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--questions", type=int, default=10)
     options = parser.parse_args()
-    model, embedder = load_language_model(options.model), load_embedder("minilm")
+    model, embedder = load_language_model(options.model), load_embedder("hashing:512")
     for name in ("healthcaremagic", "fairytaleqa"):
         (documents, pairs), _ = pairs_of(name, options.data)
         texts = [" ".join(text.split()[:_WORDS]) for text in documents]
