@@ -204,7 +204,7 @@ def test_the_verdict_fits_a_terminal(verdict):
 
     for found in (verdict, verify(BUNDLE, None), verify(b"", None)):
         screen = Console(width=80, record=True, file=io.StringIO())
-        screen.print(terminal(RESULT_TYPE.report(found)))
+        screen.print(terminal(RESULT_TYPE.report(found), verbose=True))
         text = screen.export_text()
         assert text.splitlines()[1].startswith(found.outcome.upper())
         assert all(len(line) <= 80 for line in text.splitlines())
