@@ -74,7 +74,8 @@ def _found(run: str) -> dict[str, Any]:
     return dict(result)
 
 
-@pytest.mark.parametrize("method", ["min-k", pytest.param("mba", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["min-k", "mba"])
 def test_answers_of_a_batch_conclude_as_if_the_target_had_been_asked(
     audit: Command, method: str
 ) -> None:
