@@ -102,4 +102,6 @@ class Marked:
         prompts = PROMPTS[self.config.section]["prompts"][: limits.prompts]
         for prompt in prompts:
             yield [limits.ask(prompt.format(mark=mark))]
-        return None
+        if not self.documents:
+            return None
+        return "shows nothing unless its documents (--plant) were in the system"

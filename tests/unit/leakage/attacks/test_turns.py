@@ -104,6 +104,19 @@ def test_a_planted_document_counts_where_its_order_is_carried_out_and_not_where_
     assert _secrets(attack, Speaker(lambda *_: link)) == {"secrets planted mark": 1}
 
 
+@pytest.mark.parametrize(("name", "says"), [("planted", True), ("memory", False)])
+def test_whether_documents_were_planted_is_left_to_the_user_in_words(name: str, says: bool) -> None:
+    steps = build_attack(name, Limits()).steps()
+    ended = None
+    try:
+        asked = next(steps)
+        while True:
+            asked = steps.send([Answer("Nothing.") for _ in asked])
+    except StopIteration as end:
+        ended = end.value
+    assert (ended is not None and "--plant" in ended) == says
+
+
 def test_another_seed_plants_another_mark() -> None:
     marks = {marks_of([build_attack("planted", Limits(seed=seed))])[0].text for seed in range(9)}
     assert len(marks) == 9
