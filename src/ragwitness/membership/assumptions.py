@@ -279,6 +279,11 @@ def beforehand(
         remarks.append(_odd_remark(comparison.odd, len(reference.documents), ""))
     elif alike.unlike:
         remarks.append(_capital(alike.told))
+    if not plan.known_out:
+        remarks.append(
+            f"You gave none: {len(reference.documents)} texts of this package stand in. With a"
+            " reference model (pip install '.[chat]') no other document is needed."
+        )
     wrong = alike.unlike and reference.exact and not plan.accept_unlike
     return tuple(remarks), reach.hardly or wrong
 

@@ -168,7 +168,9 @@ def test_unlike_sets_are_doubtful_before_the_first_query_unless_one_insists(kind
     assert not beforehand(replace(plan, accept_unlike=True), reference)[1]
     # Generated documents nobody has vouched for: said with the verdicts, and no reason to stop.
     generated = choose_reference((), False, plan.known_out)
-    assert not beforehand(replace(plan, known_out=()), generated)[1]
+    remarks, doubtful = beforehand(replace(plan, known_out=()), generated)
+    assert not doubtful
+    assert "of this package stand in" in remarks[-1]
 
 
 def test_one_document_by_itself_is_compared_and_its_weakness_said(kinds) -> None:
