@@ -1,4 +1,7 @@
-"""A private retriever before those of LangChain, LlamaIndex and Haystack, as they are installed."""
+"""A private retriever before those of LangChain, LlamaIndex and Haystack, as they are installed.
+
+Their own stores in memory, and two vector stores: Qdrant, by its own client, and FAISS.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +48,9 @@ class Framework:
         self.ask, self.later, self.name_of = ask, later, name_of
 
 
-def langchain() -> Framework:
-    core = pytest.importorskip("langchain_core")
-    assert core is not None
-    from langchain_core.documents import Document
+def _langchain_embeddings() -> Any:
+    pytest.importorskip("langchain_core")
     from langchain_core.embeddings import Embeddings
-    from langchain_core.vectorstores import InMemoryVectorStore
 
     class Hashed(Embeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -59,11 +59,19 @@ def langchain() -> Framework:
         def embed_query(self, text: str) -> list[float]:
             return vectors([text])[0]
 
+    return Hashed()
+
+
+def langchain() -> Framework:
+    embeddings = _langchain_embeddings()
+    from langchain_core.documents import Document
+    from langchain_core.vectorstores import InMemoryVectorStore
+
     class Scored(InMemoryVectorStore):
         def _select_relevance_score_fn(self) -> Callable[[float], float]:
             return lambda cosine: cosine
 
-    store = Scored(Hashed())
+    store = Scored(embeddings)
     store.add_documents([Document(text, id=name) for name, text in TEXTS.items()])
     return Framework(
         store.as_retriever(search_kwargs={"k": 64}),
@@ -74,9 +82,27 @@ def langchain() -> Framework:
     )
 
 
-def llamaindex() -> Framework:
+def qdrant() -> Framework:
+    pytest.importorskip("langchain_qdrant")
+    from langchain_core.documents import Document
+    from langchain_qdrant import QdrantVectorStore
+
+    documents = [Document(text, metadata={"id": name}) for name, text in TEXTS.items()]
+    store = QdrantVectorStore.from_documents(
+        documents, _langchain_embeddings(), location=":memory:", collection_name="patients"
+    )
+    return Framework(
+        store.as_retriever(search_kwargs={"k": 64}),
+        store.as_retriever(search_kwargs={"k": 4}),
+        lambda private, query: private.invoke(query),
+        lambda private, query: private.ainvoke(query),
+        lambda document: document.metadata["id"],
+    )
+
+
+def llamaindex(vector_store: Any = None) -> Framework:
     pytest.importorskip("llama_index.core")
-    from llama_index.core import VectorStoreIndex
+    from llama_index.core import StorageContext, VectorStoreIndex
     from llama_index.core.embeddings import BaseEmbedding
     from llama_index.core.schema import TextNode
 
@@ -91,7 +117,8 @@ def llamaindex() -> Framework:
             return vectors([query])[0]
 
     nodes = [TextNode(id_=name, text=text) for name, text in TEXTS.items()]
-    index = VectorStoreIndex(nodes, embed_model=Hashed())
+    stores = StorageContext.from_defaults(vector_store=vector_store)
+    index = VectorStoreIndex(nodes, embed_model=Hashed(), storage_context=stores)
     return Framework(
         index.as_retriever(similarity_top_k=64),
         index.as_retriever(similarity_top_k=4),
@@ -99,6 +126,14 @@ def llamaindex() -> Framework:
         lambda private, query: private.aretrieve(query),
         lambda node: node.node.node_id,
     )
+
+
+def faiss() -> Framework:
+    pytest.importorskip("llama_index.vector_stores.faiss")
+    from faiss import IndexFlatIP
+    from llama_index.vector_stores.faiss import FaissVectorStore
+
+    return llamaindex(FaissVectorStore(IndexFlatIP(DIMENSION)))
 
 
 def haystack() -> Framework:
@@ -137,7 +172,7 @@ def haystack() -> Framework:
     )
 
 
-@pytest.fixture(params=[langchain, llamaindex, haystack])
+@pytest.fixture(params=[langchain, qdrant, llamaindex, faiss, haystack])
 def framework(request: pytest.FixtureRequest) -> Framework:
     return request.param()
 

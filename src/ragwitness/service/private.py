@@ -227,6 +227,8 @@ def _candidate(item: Any) -> tuple[str, str, float | None, Any]:
     item, score = item if isinstance(item, tuple) else (item, getattr(item, "score", None))
     node = getattr(item, "node", item)
     name = getattr(node, "node_id", None) or getattr(node, "id", None)
+    if name is None:  # LangChain's Qdrant keeps it elsewhere
+        name = (getattr(node, "metadata", None) or {}).get("_id")
     text = getattr(node, "page_content", None) or getattr(node, "content", None)
     if text is None and hasattr(node, "get_content"):
         text = node.get_content()
