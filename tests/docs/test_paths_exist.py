@@ -30,7 +30,8 @@ def _committed() -> list[str]:
 
 
 _FILES = _committed()
-_PAGES = [name for name in _FILES if name.endswith(".md") and name != "CHANGELOG.md"]
+_PAST = {"CHANGELOG.md", "docs/upgrade.md"}  # they name what was removed
+_PAGES = [name for name in _FILES if name.endswith(".md") and name not in _PAST]
 _NAMES = {name.rsplit("/", 1)[-1] for name in _FILES}
 
 

@@ -37,6 +37,12 @@ TALE = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _one_draw(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has one draw of its own: chance calls a document in once in twenty draws."""
+    monkeypatch.setattr(os, "urandom", random.Random(request.node.name).randbytes)
+
+
 def lots_of(text: str, most: int = 12, **options: object) -> MarkedDocument:
     one = Document("letter.txt", text)
     return find_lots(one, most, word_pool([one]), random.Random(0), **options)
@@ -414,9 +420,7 @@ def test_an_editor_costs_lots_and_a_normaliser_all_of_them(tmp_path):
     assert _calls(_audited(tmp_path, key, reader(edited(1.0)[:10]))) == (0, 0)
 
 
-def test_marks_of_two_owners_in_one_text(tmp_path, monkeypatch):
-    # One draw: among five documents chance calls one in at most once in twenty draws.
-    monkeypatch.setattr(os, "urandom", random.Random(5).randbytes)
+def test_marks_of_two_owners_in_one_text(tmp_path):
     first = MarksKey.fresh(twenty().documents[:10])
     shared = copies(first)
     # The second owner draws other words of the first one's copy.
