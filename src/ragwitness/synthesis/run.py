@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
@@ -187,19 +188,17 @@ async def run_synthesis(
     # 4. Withhold the texts that give a record away together with earlier ones.
     results = _apart(synthesis.made, guard)
     # 5. The report: costs, warnings, and the outcome of each record.
-    unasked = sum(outcome.fate is Fate.UNASKED for outcome in results)
+    fates = tuple(
+        RecordFate(result.record, str(result.fate), result.reason, result.rounds, result.violation)
+        for result in results
+    )
+    counts, reasons = counted(fates)
+    unasked = counts.get(Fate.UNASKED, 0)
     spent = replace(spending(limiter.spent, limiter.budget, limiter.cap, ()), unasked=unasked)
     warnings = [*synthesis.warnings]
     if not isinstance(method, PrivateEvolution):
-        warnings += _warnings(results, settings, spent)
+        warnings += _warnings(Counter(counts), settings, spent)
     warnings += _near_repeats(results)
-    fates = tuple(
-        RecordFate(
-            outcome.record, str(outcome.fate), outcome.reason, outcome.rounds, outcome.violation
-        )
-        for outcome in results
-    )
-    counts, reasons = counted(fates)
     report = SynthesisReport(
         method=method.name,
         model=model.name,
@@ -366,21 +365,22 @@ def _near_repeats(made: Sequence[Synthesis]) -> list[str]:
     ]
 
 
-def _warnings(made: Sequence[Synthesis], settings: Mapping[str, str], spent: Spending) -> list[str]:
+def _warnings(counts: Counter[str], settings: Mapping[str, str], spent: Spending) -> list[str]:
     warnings = [settings["warning"]] if "warning" in settings else []
-    passed = sum(synthesis.fate in (Fate.PASSED, Fate.UNGUARDED) for synthesis in made)
-    if passed * 2 < len(made):
+    passed, total = counts[Fate.PASSED] + counts[Fate.UNGUARDED], counts.total()
+    if passed * 2 < total:
+        warnings.append(f"Only {passed} of {total} records have a synthetic text.")
+    if counts[Fate.MALFORMED] * 2 > total:
         warnings.append(
-            f"Only {passed} of {len(made)} records have a synthetic text. Small models"
-            " (0.5B and 1.5B were measured) seldom keep to the forms; --method private-evolution"
-            " needs none."
+            "The model did not keep to the forms for most records. Small models seldom do (0.5B and"
+            " 1.5B were measured); --method private-evolution needs none."
         )
     if spent.stopped_by is not None:
         warnings.append(
-            f"{spent.unasked} of {len(made)} records were not asked about: {spent.stopped_by} cap"
+            f"{spent.unasked} of {total} records were not asked about: {spent.stopped_by} cap"
             f" reached. The same command with a higher {OPTIONS[spent.stopped_by]} resumes; nothing"
             " is asked twice."
         )
-    if any(synthesis.fate is Fate.FAILED for synthesis in made):
+    if counts[Fate.FAILED]:
         warnings.append("The model failed for some records; the same command asks again.")
     return warnings

@@ -163,3 +163,19 @@ def test_killed_at_any_moment_it_goes_on_and_asks_nothing_twice(tmp_path: Path) 
     assert under_way
     with writers() as server:
         assert make(server.url, documents, tmp_path / "fresh").made == result.made
+
+
+@pytest.mark.parametrize(
+    ("reply", "named"),
+    [("Nothing in any form.", True), ("I'm sorry, I can't help with that.", False)],
+)
+def test_a_small_model_is_named_as_a_cause_only_where_forms_were_not_kept(
+    reply: str, named: bool
+) -> None:
+    def script(kind: str, prompt: str) -> str:
+        return reply if kind == "extract" else good(kind, prompt)
+
+    with writers(script) as server:
+        report = make(server.url, corpus(3), None).report
+    assert report.counts.get("passed", 0) == 0
+    assert any("private-evolution" in warning for warning in report.warnings) == named

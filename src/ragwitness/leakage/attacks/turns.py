@@ -102,6 +102,4 @@ class Marked:
         prompts = PROMPTS[self.config.section]["prompts"][: limits.prompts]
         for prompt in prompts:
             yield [limits.ask(prompt.format(mark=mark))]
-        if not self.documents:
-            return None
-        return "shows nothing unless its documents (--plant) were in the system"
+        return "needs its documents (--plant) in the system" if self.documents else None
