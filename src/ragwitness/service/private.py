@@ -122,7 +122,7 @@ class PrivateRetriever:
 
     def __init__(self, retriever: Any, policy: TenantPolicy, meter: Meter) -> None:
         self._retriever, self._policy, self._meter = retriever, policy, meter
-        self._ids: frozenset[str] | None = None
+        self._documents: dict[str, str] | None = None
 
     def invoke(self, query: str, *_: Any, **__: Any) -> list[Any]:
         """Return documents of LangChain."""
@@ -153,8 +153,8 @@ class PrivateRetriever:
         return {"documents": await self._later(query, reply["documents"])}
 
     def refresh(self) -> None:
-        """Take other documents than before: some were added or removed."""
-        self._ids = None
+        """Take other documents than before: some were added, changed or removed."""
+        self._documents = None
 
     def _langchain(self, query: str, method: str) -> Any:
         """Return what LangChain's retriever returns, or its vector store with scores."""
@@ -171,13 +171,13 @@ class PrivateRetriever:
     def _choose(self, query: str, reply: Any) -> list[Any]:
         # By id, an order that neither the question nor a score has a part in.
         pool = sorted(map(_candidate, reply), key=lambda candidate: candidate[0])
-        ids = frozenset(name for name, *_ in pool)
-        if self._ids not in (None, ids) or len(ids) < len(pool):
+        documents = dict(row[:2] for row in pool)
+        if self._documents not in (None, documents) or len(documents) < len(pool):
             raise InputError(
                 "The retriever returned other documents than before, or one id twice.",
                 "Let it return all of them (top_k), each with an id; after a change: refresh().",
             )
-        self._ids = ids
+        self._documents = documents
         capacity = self._policy.claim.capacity
         if len(pool) > capacity:
             raise InputError(f"{len(pool)} documents are more than the capacity, {capacity}.")
@@ -188,7 +188,7 @@ class PrivateRetriever:
 
     def _placed(self, query: str, pool: list[Any], placement: Placement) -> list[Any]:
         """Return the documents that were placed under the question's words and have one of them."""
-        groups = self._meter.place({name: text for name, text, *_ in pool})
+        groups = self._meter.place(dict(row[:2] for row in pool))
         codes = np.array([groups[name] for name, *_ in pool], np.int32)
         words = placement.words(query)
         chosen = [pool[at] for at in placement.answer(query, codes)]

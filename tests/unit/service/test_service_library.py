@@ -33,12 +33,14 @@ class Retriever:
     """All documents with a score each, as a LlamaIndex retriever gives them."""
 
     def __init__(self, count: int = 12, score: Any = 0.1) -> None:
-        self.count, self.score = count, score
+        self.count, self.score, self.text = count, score, "about item{}"
 
     def retrieve(self, query: Any) -> list[Any]:
         return [
             SimpleNamespace(
-                node=SimpleNamespace(node_id=f"d{at}", get_content=lambda at=at: f"about item{at}"),
+                node=SimpleNamespace(
+                    node_id=f"d{at}", get_content=lambda at=at: self.text.format(at)
+                ),
                 score=self.score,
             )
             for at in range(self.count)
@@ -153,6 +155,11 @@ def test_a_change_of_documents_is_told_and_nothing_else_passes(store: Store) -> 
     before = private(store, CODES, behind)
     first = [node.node.node_id for node in before.retrieve("What is item3?")]
     behind.count = 13
+    with pytest.raises(InputError, match="other documents than before"):
+        before.retrieve("What is item3?")
+    before.refresh()
+    assert [node.node.node_id for node in before.retrieve("What is item3?")] == first
+    behind.text = "now about item{}"  # a changed text under a known id is a change as well
     with pytest.raises(InputError, match="other documents than before"):
         before.retrieve("What is item3?")
     before.refresh()
