@@ -1,6 +1,7 @@
 """For all tests."""
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -13,6 +14,17 @@ os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "ragwitness-tes
 # A busy machine is slow, which is no fault of an example.
 settings.register_profile("without deadlines", deadline=None)
 settings.load_profile("without deadlines")
+
+
+_QUICK = "not slow and not long"  # what make test asks for
+_ALL_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(?:slow|long)\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Read no file of slow tests alone where none is asked for: each process reads every file."""
+    if config.option.markexpr != _QUICK or collection_path.suffix != ".py":
+        return None
+    return bool(_ALL_SLOW.search(collection_path.read_text(encoding="utf-8"))) or None
 
 
 @pytest.fixture

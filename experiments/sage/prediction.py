@@ -121,7 +121,7 @@ class Writer:
     def write(self, word: str, records: Sequence[str], tokens: int) -> list[str]:
         """Write texts of one cluster from so many tokens in all."""
         torch = self.torch
-        given = self._laid_out([_ASK.format(word=word, text=one[:700]) for one in records])
+        given = self._laid_out([_ASK.format(word=word, text=one[:400]) for one in records])
         # 1. Which tokens can be drawn follows from public text and the noisy keyword alone.
         with torch.inference_mode():
             public = self.model(**self._laid_out([_PUBLIC.format(word=word)])).logits[0]

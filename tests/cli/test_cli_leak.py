@@ -100,7 +100,7 @@ def test_stored_transcripts_are_scored_without_asking(
     first, second = _result(run), _result(again)
     assert first["together"] == second["together"]
     assert first["attacks"] == second["attacks"]
-    assert len(first["attacks"]) == 6
+    assert len(first["attacks"]) == 5
     assert second["target"] is None
     assert json.loads(out.read_text()) == second
     page = (run / "report.html").read_text()
@@ -180,7 +180,8 @@ def test_failed_prompts_and_flawed_records_are_counted(
 
 def test_a_cap_ends_it_and_more_resumes(files: dict[str, Path], command: Command) -> None:
     run = files["folder"] / "run"
-    arguments = ["leak", _TELL, "--corpus", files["corpus"], "--prompts", 20, "--run", run]
+    arguments = ["leak", _TELL, "--corpus", files["corpus"], "--attacks", "composite"]
+    arguments += ["--prompts", 20, "--run", run]
     code, text = command(*arguments, "--max-queries", 7)
     assert code == 0, text
     assert "query cap reached: composite could not finish" in " ".join(text.split())
@@ -250,10 +251,13 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", " , "], "No attack is named"),
         ([_TELL, "--corpus", "corpus.jsonl", "--prompts", "0"], "prompts must be at least 1"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "pide.topic=x"], "not run"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--set", "composite.no=3"], "no option 'no'"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--set", "aimed.no=3"], "no option 'no'"),
         ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", "composite-pets"], "no attack"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--secrets", "corpus.jsonl"], None),
+        (
+            [_TELL, "--corpus", "corpus.jsonl", "--secrets", "corpus.jsonl", "--attacks", "pide"],
+            None,
+        ),
         ([_TELL, "--corpus", "corpus.jsonl", "--secrets", "none.jsonl"], "cannot be read"),
         ([_TELL, "--corpus", "corpus.jsonl", "--decoys", "corpus.jsonl"], "Decoys alone"),
         ([_TELL, "--corpus", "corpus.jsonl", "--fail-on", "leaks > 0"], "names no measure"),

@@ -116,8 +116,16 @@ def claims() -> list[tuple[str, str, tuple[str, ...]]]:
     return found
 
 
-COMMANDS = reached(*STARTS, *verbs())
-USED = frozenset[str]().union(*map(used_names, COMMANDS.values()))
+@cache
+def commands() -> dict[str, Path]:
+    """Return what the commands load, with its file."""
+    return reached(*STARTS, *verbs())
+
+
+@cache
+def used() -> frozenset[str]:
+    """Return the names that these modules use."""
+    return frozenset[str]().union(*map(used_names, commands().values()))
 
 
 def places(path: str) -> list[Path]:
@@ -134,16 +142,16 @@ def test_a_command_reaches_what_a_row_names(claim: tuple[str, str, tuple[str, ..
     """A script of the repository does, too, where the row names it."""
     row, path, functions = claim
     scripts = [one.replace("/", ".") for one in _SCRIPT.findall(row)]
-    known = COMMANDS | (reached(*scripts) if scripts else {})
+    known = commands() | (reached(*scripts) if scripts else {})
     assert any(one in known.values() for one in places(path)), f"{path}: a test alone loads it"
-    used = USED.union(*map(used_names, known.values())) if scripts and functions else USED
+    names = used().union(*map(used_names, known.values())) if scripts and functions else used()
     for name in functions:
-        assert name in used, f"{path}: nothing but tests calls {name}"
+        assert name in names, f"{path}: nothing but tests calls {name}"
 
 
 def test_what_only_tests_load_is_noticed() -> None:
     """A module that no command loads, and a function that none calls, do not pass."""
-    assert len(COMMANDS) > 250
-    assert ROOT / "research/hash_search.py" not in COMMANDS.values()  # a test has it
-    assert "construction_mu" not in USED
+    assert len(commands()) > 250
+    assert ROOT / "research/hash_search.py" not in commands().values()  # a test has it
+    assert "construction_mu" not in used()
     assert len(claims()) > 100

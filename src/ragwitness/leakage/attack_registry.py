@@ -47,15 +47,12 @@ ATTACKS = Registry(
         ),
         "aimed": Listing(
             f"{_HERE}.single_turn:Aimed",
-            "rare words of each record, repeat the context (its owner)",
+            "rare words of each record, the context as a JSON list (its owner)",
         ),
         "forms": Listing(
             f"{_HERE}.single_turn:Composite",
-            "random fragments; the context as a code, a table, a poem, in another language",
+            "random fragments; the context as JSON, a code, a table, in another language",
             preset={"command": FORMS},
-        ),
-        "escalation": Listing(
-            f"{_HERE}.turns:Escalation", "a question, then its answer quoted, asked for its source"
         ),
         "system-prompt": Listing(f"{_HERE}.turns:Marked", "the instructions of the system"),
         "memory": Listing(

@@ -42,8 +42,8 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
             Always needed.
         transcripts: Stored transcripts that are scored instead; nothing is asked.
         attacks: The attacks: all of an attacker, or names with commas between them. All are
-            composite, composite-conditions, composite-contacts, forms, escalation and pide. By name
-            alone: aimed, the test of the corpus's owner; system-prompt; memory; planted.
+            composite, composite-conditions, composite-contacts, forms and pide. By name alone:
+            aimed, the test of the corpus's owner; system-prompt; memory; planted.
         information: Public texts from which prompts are cut.
         topic: A subject of the corpus; the first prompts begin with it.
         background: Texts that are like the corpus and that the target does not hold. They show what
@@ -88,12 +88,12 @@ class LeakTask(opt.HowRead, opt.Sending, opt.Sealing):
         AskedAs(
             "Attack",
             "Attacks",
-            "composite is the usual one; all of them cost that many times the prompts.",
+            "aimed finds most; all of an attacker cost several times the prompts.",
             "choice",
             {"all": "all of them"},
             names="ragwitness.leakage.attack_registry:ATTACKS",
         ),
-    ] = "composite"
+    ] = "aimed"
     prompts: Annotated[
         opt.Prompts, Only("asks"), AskedAs("Attack", "Most prompts of each attack")
     ] = 250

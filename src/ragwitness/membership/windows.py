@@ -15,6 +15,7 @@ import random
 from array import array
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 from zlib import crc32
@@ -81,7 +82,7 @@ class Elsewhere:
         # 1. Every run of every text, once for each text.
         buffer = array("Q")
         for text in {document.text for document in documents}:
-            buffer.frombytes(np.unique(_runs(split(as_read(text)), length)).tobytes())
+            buffer.frombytes(_runs_of(text, length, split))
         # 2. Repeated runs are side by side when sorted.
         hashes = np.frombuffer(buffer, np.uint64)
         hashes.sort()
@@ -101,6 +102,11 @@ class Elsewhere:
         """Return for each word of a text whether it is part of any of the runs."""
         starts = np.flatnonzero(among(self.runs, _runs(words, self.length)))
         return in_windows(len(words), starts, self.length)
+
+
+@lru_cache(4096)  # sets of documents have texts in common, the package's among them
+def _runs_of(text: str, length: int, split: Callable[[str], list[Word]]) -> bytes:
+    return np.unique(_runs(split(as_read(text)), length)).tobytes()
 
 
 def _runs(words: Sequence[Word], length: int) -> NDArray[np.uint64]:

@@ -37,7 +37,7 @@ class CompositeConfig:
     The target is ``"none"`` (untargeted), ``"conditions"`` or ``"contacts"``; untargeted prompts
     are cut from ``texts`` (the package's corpus where empty) and begin with words of the ``topic``.
     A command that holds ``{information}`` says where it stands; ``"forms"`` takes turns among the
-    forms in ``prompts.toml``: a code, a table, another language, a poem.
+    forms in ``prompts.toml``: a JSON list, a code, a table, another language.
     """
 
     target: str = "none"
@@ -174,7 +174,7 @@ class AimedConfig:
     """
 
     words: int = 5
-    command: str = REPEAT
+    command: str = PROMPTS[FORMS][0]
     records: Sequence[str] = ()
     secrets: Sequence[Secret] = ()
     limits: Limits = field(default_factory=Limits)

@@ -1,61 +1,17 @@
-"""Attacks of several prompts that belong together: escalation, memory, planted documents.
+"""Attacks with a mark of their own: the system prompt, memory across sessions, planted documents.
 
-Every target can be asked, since no prompt needs a session. The next prompt quotes the earlier
-answer, as a client does that keeps the conversation itself.
+Every target can be asked, since no prompt needs a session.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ragwitness.core.types import Document
-from ragwitness.leakage.attacks.base import Attacking, Limits, batches
-from ragwitness.leakage.attacks.single_turn import PROMPTS, different_fragments
+from ragwitness.leakage.attacks.base import Attacking, Limits
+from ragwitness.leakage.attacks.single_turn import PROMPTS
 from ragwitness.text.secrets import Secret
-
-_QUOTED = 40  # words of an answer in the next prompt
-
-
-@dataclass(frozen=True, slots=True)
-class EscalationConfig:
-    """A question, then requests for its source in the words of ``prompts.toml``.
-
-    Attributes:
-        texts: Public texts that questions are cut from; the package's corpus where empty.
-        topic: A subject whose words the questions begin with.
-        limits: How much is asked.
-    """
-
-    texts: Sequence[str] = ()
-    topic: str = ""
-    limits: Limits = field(default_factory=Limits)
-
-
-class Escalation:
-    """Asks, and quotes each answer to ask for the text that it is taken from."""
-
-    name = "escalation"
-
-    def __init__(self, config: EscalationConfig = EscalationConfig()) -> None:
-        self.config = config
-
-    def steps(self) -> Attacking:
-        """Return the attack."""
-        config, limits, turns = self.config, self.config.limits, PROMPTS["turns"]
-        count = max(1, limits.prompts // len(turns))
-        pieces = different_fragments(count, limits.rng(), config.texts, config.topic)
-        for batch in batches(pieces, limits.size):
-            quoted = [""] * len(batch)
-            for turn in turns[: limits.prompts]:
-                pairs = zip(batch, quoted, strict=True)
-                answers = yield [
-                    limits.ask(turn.format(information=piece, answer=answer))
-                    for piece, answer in pairs
-                ]
-                quoted = [" ".join(answer.text.split()[-_QUOTED:]) for answer in answers]
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from ragwitness.core.bet import Bet
 from ragwitness.core.errors import InputError
@@ -126,6 +126,9 @@ class RunonConfig:
 # The words of an audit's documents: how rare each is, and which could replace it.
 
 
+_Shape: TypeAlias = tuple[bool, int | str] | None
+
+
 class Background:
     """Words of the documents of an audit.
 
@@ -147,13 +150,12 @@ class Background:
         self.digest = hashlib.sha256("\x00".join(texts).encode()).hexdigest()[:16]
         self._documents = len(texts)
         self._holding: Counter[str] = Counter()
-        self._alike: defaultdict[tuple[bool, int | str], set[str]] = defaultdict(set)
+        self._alike: defaultdict[_Shape, set[str]] = defaultdict(set)
         for text in texts:
-            stems = [core(word.text) for word in spoken_words(as_read(text))]
-            self._holding.update({plain_word(stem) for stem in stems})
-            for stem in stems:
-                if (shape := shape_of(stem)) is not None:
-                    self._alike[shape].add(stem)
+            rows = _stems(text)
+            self._holding.update({plain for _, plain, _ in rows})
+            for stem, _, shape in rows:
+                self._alike[shape].add(stem)
 
     def information(self, key: str) -> float:
         """Return -log of the share of documents that hold a word, in nats; 0 for function words."""
@@ -162,9 +164,15 @@ class Background:
         # The text may be none of these documents, as in a pilot: it holds its words all the same.
         return math.log((self._documents + 2) / (max(1, self._holding[key]) + 1))
 
-    def alternatives(self, shape: tuple[bool, int | str] | None) -> list[str]:
+    def alternatives(self, shape: _Shape) -> list[str]:
         """Return the words of one form, sorted; none without a form."""
         return sorted(self._alike[shape]) if shape is not None else []
+
+
+@functools.lru_cache(4096)  # sets of documents have texts in common, the package's among them
+def _stems(text: str) -> list[tuple[str, str, _Shape]]:
+    stems = {core(word.text) for word in spoken_words(as_read(text))}
+    return [(stem, plain_word(stem), shape_of(stem)) for stem in stems]
 
 
 # Places: runs of words of the document behind which rare words follow.
@@ -222,7 +230,7 @@ def find_places(text: str, config: RunonConfig, background: Background) -> list[
     ends = [bool(_ENDS.search(word.text.rpartition(core(word.text))[2])) for word in words]
 
     @functools.cache  # a text with every word of a form would try them all at every place
-    def replacements(shape: tuple[bool, int | str] | None) -> list[str]:
+    def replacements(shape: _Shape) -> list[str]:
         return [w for w in background.alternatives(shape) if not counts[plain_word(w)]]
 
     def worth(start: int, *altered: str) -> tuple[float, ...]:

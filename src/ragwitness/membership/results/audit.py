@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -553,7 +554,7 @@ def _report(result: AuditResult) -> ReportDocument:
     by_ranks = f"ranks among {fmt.documents(calibration.n)} known to be outside" * ranked
     brief = (
         ("evidence", "; ".join(filter(None, (by_odds, by_ranks)))),
-        ("", f"{exact} {calibration.note}" * ranked),
+        ("", re.sub(r" \(p = [^()]*\)", "", f"{exact} {calibration.note}") * ranked),
         ("cost", f"{cost}; by all starts: {spent}" if spent else cost),
     )
     rests_on = (

@@ -6,7 +6,7 @@ import pytest
 
 from ragwitness.core.errors import InputError
 from ragwitness.core.types import Answer
-from ragwitness.leakage.attacks.base import REPEAT, Limits
+from ragwitness.leakage.attacks.base import Limits
 from ragwitness.leakage.attacks.single_turn import Aimed, AimedConfig
 from ragwitness.text.sample import load_sample
 from ragwitness.text.secrets import Secret
@@ -19,7 +19,7 @@ def _prompts(records: list[str], count: int, **more: int) -> list[str]:
     steps, asked = attack.steps(), []
     batch = next(steps, [])
     while batch:
-        asked += [ask.query.prompt.removesuffix(f" {REPEAT}") for ask in batch]
+        asked += [ask.query.prompt.removesuffix(f" {AimedConfig().command}") for ask in batch]
         try:
             batch = steps.send([Answer("no")] * len(batch))
         except StopIteration:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 
 import pytest
@@ -55,27 +54,8 @@ def test_forms_take_turns_over_the_fragments_of_composite_prompts() -> None:
     commands = [prompt.removeprefix(piece) for prompt, piece in zip(asked, plain, strict=True)]
     assert len(set(commands)) == 4
     assert commands[:4] == commands[4:]
-    assert "base64" in commands[0]
-
-
-def test_escalation_quotes_each_answer_in_the_next_prompt() -> None:
-    speaker = Speaker(lambda _prompt, before: f"answer {len(before)} with a {{brace}}")
-    asyncio.run(ask_attacks([build_attack("escalation", Limits(prompts=7))], 7, speaker))
-    first, second, third = speaker.prompts[:3]
-    assert len(speaker.prompts) == 6  # two conversations of three turns
-    assert '"answer 0 with a {brace}"' in second
-    assert '"answer 1 with a {brace}"' in third
-    assert "answer" not in first
-    piece = re.search(r"about: (.*)\?", first)
-    assert piece is not None
-    assert piece[1] in second
-    assert piece[1] in third
-
-
-def test_fewer_prompts_than_turns_send_the_first_turns() -> None:
-    speaker = Speaker(lambda _prompt, _before: "yes")
-    asyncio.run(ask_attacks([build_attack("escalation", Limits(prompts=2))], 2, speaker))
-    assert len(speaker.prompts) == 2
+    assert "JSON" in commands[0]
+    assert "base64" in commands[1]
 
 
 @pytest.mark.parametrize("remembers", [False, True])
