@@ -437,7 +437,14 @@ def attacks_of(
             f"--set {idle[0]}.… is for an attack that is not run.",
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
-    return [build_attack(name, limits, options.get(name), **knowledge) for name in names]
+    attacks = [build_attack(name, limits, options.get(name), **knowledge) for name in names]
+    for option, known in (("information", "texts"), ("topic", "topic")):
+        readers = [one for one in attacks if hasattr(getattr(one, "config", None), known)]
+        if knowledge.get(known) and not readers:
+            raise InputError(
+                f"{' and '.join(names)} would not read --{option}.", "Add --attacks composite."
+            )
+    return attacks
 
 
 def marks_of(attacks: Sequence[Attack]) -> list[Secret]:
