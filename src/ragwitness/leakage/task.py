@@ -438,9 +438,9 @@ def attacks_of(
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
     attacks = [build_attack(name, limits, options.get(name), **knowledge) for name in names]
-    for option, known in (("information", "texts"), ("topic", "topic")):
-        readers = [one for one in attacks if hasattr(getattr(one, "config", None), known)]
-        if knowledge.get(known) and not readers:
+    for option, field in (("information", "texts"), ("topic", "topic")):
+        readers = [attack for attack in attacks if hasattr(getattr(attack, "config", 0), field)]
+        if knowledge.get(field) and not readers:
             raise InputError(
                 f"{' and '.join(names)} would not read --{option}.", "Add --attacks composite."
             )
