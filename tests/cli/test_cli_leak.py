@@ -252,8 +252,8 @@ def test_a_configuration_file_does_the_same(files: dict[str, Path], command: Com
         ([_TELL, "--corpus", "corpus.jsonl", "--prompts", "0"], "prompts must be at least 1"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "pide.topic=x"], "not run"),
         ([_TELL, "--corpus", "corpus.jsonl", "--set", "aimed.no=3"], "no option 'no'"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--topic", " "], "The topic has no word"),
-        ([_TELL, "--corpus", "corpus.jsonl", "--topic", "x"], "aimed would not read --topic"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--topic", " ", "--attacks", "forms"], "has no word"),
+        ([_TELL, "--corpus", "corpus.jsonl", "--topic", "x"], "aimed would not read"),
         ([_TELL, "--corpus", "corpus.jsonl", "--attacks", "composite-pets"], "no attack"),
         (
             [_TELL, "--corpus", "corpus.jsonl", "--secrets", "corpus.jsonl", "--attacks", "pide"],

@@ -30,8 +30,6 @@ class Capability(enum.StrEnum):
     """Returns log-probabilities of the tokens of the prompt (``echo``)."""
     CONTEXTS = "contexts"
     """Returns the retrieved passages."""
-    INGEST = "ingest"
-    """Accepts documents to add to its database."""
 
 
 class Role(enum.StrEnum):

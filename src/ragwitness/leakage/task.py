@@ -430,21 +430,19 @@ def attacks_of(
     Raises:
         InputError: An attack, an option or a value is unknown, or an option's attack is not run.
     """
-    from ragwitness.leakage.attack_registry import build_attack
+    from ragwitness.leakage.attack_registry import APART, build_attack
 
     if idle := sorted(set(options) - set(names)):
         raise InputError(
             f"--set {idle[0]}.… is for an attack that is not run.",
             f"Run now: {', '.join(names)}; choose with --attacks.",
         )
-    attacks = [build_attack(name, limits, options.get(name), **knowledge) for name in names]
-    for option, field in (("information", "texts"), ("topic", "topic")):
-        readers = [attack for attack in attacks if hasattr(getattr(attack, "config", 0), field)]
-        if knowledge.get(field) and not readers:
-            raise InputError(
-                f"{' and '.join(names)} would not read --{option}.", "Add --attacks composite."
-            )
-    return attacks
+    if {*names} <= APART and (knowledge.get("texts") or knowledge.get("topic")):
+        raise InputError(
+            f"{names[0]} would not read --information or --topic.",
+            "Add --attacks composite.",
+        )
+    return [build_attack(name, limits, options.get(name), **knowledge) for name in names]
 
 
 def marks_of(attacks: Sequence[Attack]) -> list[Secret]:

@@ -8,8 +8,8 @@ exponential, as for the longest common run of independent texts (Karlin and Alts
 answers that share any run, the largest reaches ``x`` with a probability of at most ``m exp(-x/b)``.
 One error rate, :data:`ALPHA`, holds for the whole corpus and all answers.
 
-A number of a record proves likewise: a system that guesses ``m`` numbers hits one of ``d`` unknown
-digits with a probability of at most ``m / 10^d``.
+A number of a record proves likewise. A guess hits one of ``d`` digits with probability ``10^-d``,
+or as often as two texts of the corpus share one. Numbers prove where more come back than that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 import regex as re
@@ -144,27 +144,36 @@ def _proving_numbers(
     outputs: Sequence[str], prompts: Sequence[str], texts: Sequence[str], public: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
     """Yield each output and text that share a number which no guess would hit."""
-    # 1. The numbers of one text alone, of lengths of which no two texts share any.
+    # 1. The numbers of one text alone.
     numbers = [numbers_of(text) for text in texts]
     holders = Counter(chain.from_iterable(numbers))
-    shared = {len(number) for number, count in holders.items() if count > 1}
     anybody = set().union(*map(numbers_of, public))
     owners = {
         number: n
         for n, listed in enumerate(numbers)
         for number in listed - anybody
-        if len(number) not in shared
+        if holders[number] == 1
     }
-    # 2. Guesses hit a number of enough digits in at most ALPHA / 2 of the cases.
-    pairs = zip(outputs, prompts, strict=True)
-    guesses = [numbers_of(output) - numbers_of(prompt) for output, prompt in pairs]
-    tries = max(100, len(set().union(*guesses)) * len(owners))  # a round number proves nothing
+    guesses = [
+        numbers_of(output) - numbers_of(prompt)
+        for output, prompt in zip(outputs, prompts, strict=True)
+    ]
+    answered = set().union(*guesses)
+    # 2. Of each length: how many texts share, how many one has, are in answers, and come back.
+    shared = Counter(len(number) for number, count in holders.items() if count > 1)
+    sizes, answers, hits = (
+        Counter(map(len, x)) for x in (owners, answered, answered & owners.keys())
+    )
+    proving = set()
+    for length, count in hits.items():
+        # 3. Chernoff's bound for Poisson.
+        mean = 0.1**length * answers[length] * sizes[length]
+        root = math.sqrt(shared[length])
+        mean += 2 * root * (root + 2) * answers[length] / sizes[length]
+        level = math.log(ALPHA / 2 / len(hits))
+        if count > mean and count * (1 - math.log(count / mean)) - mean <= level:
+            proving.add(length)
     for n, listed in enumerate(guesses):
         for number in listed & owners.keys():
-            if tries <= ALPHA / 2 * 10 ** _digits(number):
+            if len(number) in proving and len({*number}) > 2:  # anybody may say 10000000
                 yield n, owners[number]
-
-
-def _digits(number: str) -> int:
-    """Digits that a guess must hit; a row of one digit, as in a round number, counts once."""
-    return sum(digit != before for before, digit in pairwise(f" {number}"))

@@ -544,6 +544,7 @@ def _report(result: AuditResult) -> ReportDocument:
     spent, level = fmt.spent_text(result.spent), fmt.percent(result.alpha)
     # "Exact" rests on what the user said of the calibration documents, and the report repeats it.
     exact = "Exact under this assumption." if calibration.exact else "Not exact."
+    guarantee = f"{exact} {calibration.note}" * ranked
     power, power_out = "", ""
     if calibration.power:
         power, power_out = calibration.power.told, calibration.power.told_out
@@ -554,7 +555,7 @@ def _report(result: AuditResult) -> ReportDocument:
     by_ranks = f"ranks among {fmt.documents(calibration.n)} known to be outside" * ranked
     brief = (
         ("evidence", "; ".join(filter(None, (by_odds, by_ranks)))),
-        ("", re.sub(r" \(p = [^()]*\)", "", f"{exact} {calibration.note}") * ranked),
+        ("", re.sub(r" \(p = [^()]*\)", "", guarantee)),
         ("cost", f"{cost}; by all starts: {spent}" if spent else cost),
     )
     rests_on = (
@@ -563,7 +564,7 @@ def _report(result: AuditResult) -> ReportDocument:
         ("E-values", odds),
         ("Calibrated on", basis * ranked),
         ("Smallest p-value possible", smallest * ranked),
-        ("Guarantee", f"{exact} {calibration.note}" * ranked),
+        ("Guarantee", guarantee),
         ("Equal scores", ties * ranked),
         ("Possible decisions", power * ranked),
         ("When there is “no sign of it”", power_out),

@@ -53,6 +53,17 @@ def test_a_number_of_one_record_proves_it_unless_it_was_typed_or_is_easily_guess
     assert _proved("It is 244420.", records=shared) == []
 
 
+def test_numbers_of_which_two_texts_share_one_prove_together() -> None:
+    """Telephones of one company: twenty that come back are no chance, and one may be."""
+    phones = [f"713 853 {1000 + 37 * n}" for n in range(30)]
+    phones[29] = phones[28]
+    records = [f"{text} Call {phone}." for text, phone in zip(RECORDS, phones, strict=True)]
+    assert _proved(*(f"Call {phone}." for phone in phones[:20]), records=records) == [*range(20)]
+    assert _proved(f"Call {phones[3]}.", records=records) == []
+    others = [f"Call 713 853 {5000 + 41 * n}." for n in range(40)]
+    assert _proved(f"Call {phones[3]}.", *others, records=records) == []
+
+
 def test_numbers_are_files_and_telephones_and_no_dates_or_amounts() -> None:
     text = "File 83658031 of (713) 853-1234, born 1962-11-07, 160/110, 1,250,000 and 98.6543210"
     assert numbers_of(text) == {"83658031", "7138531234"}
