@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from ragwitness.web.pages import run_page
 from ragwitness.web.runs import find_runs
 from tests.golden import answering, tasks
 from tests.golden.tasks import INPUTS, STORED, TASKS
+from tests.support.full_disk import full_disk
 from tests.support.markup import check
 
 pytestmark = pytest.mark.slow
@@ -43,17 +41,6 @@ def _inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@contextmanager
-def _full(size: int) -> Iterator[None]:
-    """No file may grow beyond some bytes: what a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def _told(text: str) -> None:
     """One line says what happened, the next what to do."""
     lines = text.splitlines()
@@ -68,7 +55,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", _ASKING)
 def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_resumes(name: str) -> None:
     given = _files(Path())
-    with _full(900):
+    with full_disk(900):
         code, text = tasks.call(*TASKS[name])
     assert code == 1, text
     assert "Cannot write" in text
@@ -81,7 +68,7 @@ def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_resumes(name: s
 def test_a_full_disk_or_device_keeps_the_result_that_is_reported(kind: str) -> None:
     run = Path(shutil.copytree(_KINDS[kind], "kept"))
     before = _files(run)
-    with _full(0):
+    with full_disk(0):
         code, text = tasks.call("report", run)
     assert code == 1
     _told(text)
