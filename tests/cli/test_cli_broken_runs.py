@@ -31,13 +31,20 @@ _KINDS = {
 _ASKING = ("audit", "leak", "synthesize", "compare", "evaluate", "canary")
 
 
+@pytest.fixture(scope="module")
+def _plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan that no look was taken of: plans of earlier versions are refused."""
+    plan = tmp_path_factory.mktemp("canaries") / "plan"
+    few = ("--candidates", 20, "--probes", 2)
+    tasks.done("canary", "draw", INPUTS / "examples.jsonl", "-o", plan, *few)
+    tasks.done("canary", "plant", plan)
+    return plan
+
+
 @pytest.fixture(autouse=True)
-def _inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _plan: Path) -> None:
     shutil.copytree(INPUTS, tmp_path, dirs_exist_ok=True)
-    shutil.copytree(STORED / "canary" / "plan", tmp_path / "plan", dirs_exist_ok=True)
-    (tmp_path / "plan" / "secret" / "probes.jsonl").unlink()  # the looks that were taken of it
-    for path in [tmp_path / "plan", *(tmp_path / "plan").rglob("*")]:
-        path.chmod(0o700 if path.is_dir() else 0o600)
+    shutil.copytree(_plan, tmp_path / "plan")
     monkeypatch.chdir(tmp_path)
 
 
