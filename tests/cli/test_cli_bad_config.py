@@ -124,8 +124,8 @@ def test_a_wrong_key_is_one_line_with_the_next_step(command, tmp_path, monkeypat
 def _limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run the command where no file may grow beyond some bytes: what a full disk does."""
     code = (
-        "import resource; from ragwitness.cli.main import run;"
-        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); run()"
+        "from ragwitness.cli.main import run; from tests.support.full_disk import full_disk\n"
+        f"with full_disk({size}): run()"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -1,4 +1,4 @@
-"""Models that no audit can use: each ends in one clear sentence, before anything in question."""
+"""Models that no audit can use: each is named in one clear sentence, and nothing is called in."""
 
 from __future__ import annotations
 
@@ -56,21 +56,24 @@ def _cut(text: str, **message: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("answer", "audited", "examined"),
+    ("answer", "code", "audited", "examined"),
     [
         (
             lambda _: _cut("<think>Let me see. The user"),
+            5,
             "4 of 4 pilot answers cannot be read: it thought until its tokens were spent",
             "cannot be read: it thought until its tokens were spent",
         ),
         (
             lambda _: _cut("", content=None, reasoning_content="Let me see. The user"),
+            5,
             "4 of 4 pilot answers cannot be read: it thought until its tokens were spent",
             "cannot be read: it thought until its tokens were spent",
         ),
         (
             lambda _: reply(chat_body(_GERMAN)),
-            "only 0 of 4 texts shown in the question stood out from texts not shown",
+            0,
+            "all about texts that were shown were declined",
             f"first answer: {_GERMAN}",
         ),
         (
@@ -79,22 +82,34 @@ def _cut(text: str, **message: object) -> bytes:
                 if said[40:]
                 else reply(chat_body("Hello."))
             ),
+            0,
             f"4 of 4 pilot answers cannot be read: {{url}} refused the request (status 400):"
-            f" {_REFUSED.rstrip('.')};",
+            f" {_REFUSED.rstrip('.')},",
             f"{{url}} refused the request (status 400): {_REFUSED.rstrip('.')} ",
         ),
     ],
     ids=["thinks", "thinks in secret", "another language", "small context"],
 )
-def test_a_target_that_no_method_can_read(verbs, answer, audited: str, examined: str) -> None:
+def test_a_target_that_no_method_can_read(
+    verbs, answer, code: int, audited: str, examined: str
+) -> None:
     with loopback(answering(lambda: server, answer)) as server:
-        (code, text), (_, seen) = verbs(f"{server.url}#m")
-        assert _MINE not in str(server.requests)
-    assert (code, "No method can be chosen" in text) == (5, True)
+        (ended, text), (_, seen) = verbs(f"{server.url}#m")
+        sent = [str(request) for request in server.requests]
+    # A pilot tells it before anything in question is asked, and the audit goes on all the same.
+    first = next((n for n, one in enumerate(sent) if _MINE in one), len(sent))
+    assert sum("Context: " in one for one in sent[:first]) >= 4
     assert audited.format(url=server.url) in text
+    assert "so little may be found; it is asked all the same" in text
+    assert ended == code
+    if code:
+        assert "None of the first 10 documents asked about could be read" in text
+        assert "next: Look at answers of the target: ragwitness doctor TARGET." in text
+    else:
+        assert "0 of 2 documents: in the database 2 are inconclusive" in text
     assert examined.format(url=server.url) in seen
     # What was not tried is not said to be fine.
-    assert "audits possible: s2mia (no pilot) " in seen
+    assert "audits possible: s2mia (no pilot), joint (no pilot) cost" in seen
 
 
 @pytest.mark.parametrize(
@@ -158,9 +173,7 @@ def test_a_gguf_file_that_cannot_be_loaded(
             assert next_step in text
 
 
-def test_caps_below_every_pilot_are_refused_before_anything_is_sent(
-    command, tmp_path: Path
-) -> None:
+def test_caps_below_every_method_hold_and_the_run_can_go_on(command, tmp_path: Path) -> None:
     rows = [json.dumps({"id": one.id, "text": one.text}) for one in _SAMPLE[:60]]
     for name, part in (("asked", rows[:20]), ("known", rows[20:])):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(part) + "\n")
@@ -168,6 +181,9 @@ def test_caps_below_every_pilot_are_refused_before_anything_is_sent(
     with loopback(answering(lambda: server)) as server:
         line = ("--run", tmp_path / "run", "--yes", "--accept-unlike", "--max-queries", "15")
         code, text = command("audit", f"{server.url}#m", *given, *line)
-        assert server.requests == []
-    assert code == 2
-    assert "No pilot stays within the caps, so nothing was sent" in " ".join(text.split())
+        assert len(server.requests) <= 15
+    said = " ".join(text.split())
+    assert code == 0
+    assert "no method stays within the caps, this one asks least" in said
+    assert "0 of 20 documents: in the database" in said
+    assert "The same command with a higher --max-queries resumes" in said

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from ragwitness.web.pages import run_page
 from ragwitness.web.runs import find_runs
 from tests.golden import answering, tasks
 from tests.golden.tasks import INPUTS, STORED, TASKS
+from tests.support.full_disk import full_disk
 from tests.support.markup import check
 
 pytestmark = pytest.mark.slow
@@ -33,25 +31,21 @@ _KINDS = {
 _ASKING = ("audit", "leak", "synthesize", "compare", "evaluate", "canary")
 
 
+@pytest.fixture(scope="module")
+def _plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan that no look was taken of: plans of earlier versions are refused."""
+    plan = tmp_path_factory.mktemp("canaries") / "plan"
+    few = ("--candidates", 20, "--probes", 2)
+    tasks.done("canary", "draw", INPUTS / "examples.jsonl", "-o", plan, *few)
+    tasks.done("canary", "plant", plan)
+    return plan
+
+
 @pytest.fixture(autouse=True)
-def _inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _plan: Path) -> None:
     shutil.copytree(INPUTS, tmp_path, dirs_exist_ok=True)
-    shutil.copytree(STORED / "canary" / "plan", tmp_path / "plan", dirs_exist_ok=True)
-    (tmp_path / "plan" / "secret" / "probes.jsonl").unlink()  # the looks that were taken of it
-    for path in [tmp_path / "plan", *(tmp_path / "plan").rglob("*")]:
-        path.chmod(0o700 if path.is_dir() else 0o600)
+    shutil.copytree(_plan, tmp_path / "plan")
     monkeypatch.chdir(tmp_path)
-
-
-@contextmanager
-def _full(size: int) -> Iterator[None]:
-    """No file may grow beyond some bytes: what a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def _told(text: str) -> None:
@@ -68,7 +62,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", _ASKING)
 def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_resumes(name: str) -> None:
     given = _files(Path())
-    with _full(900):
+    with full_disk(900):
         code, text = tasks.call(*TASKS[name])
     assert code == 1, text
     assert "Cannot write" in text
@@ -81,7 +75,7 @@ def test_a_full_disk_ends_a_run_in_one_line_and_the_same_command_resumes(name: s
 def test_a_full_disk_or_device_keeps_the_result_that_is_reported(kind: str) -> None:
     run = Path(shutil.copytree(_KINDS[kind], "kept"))
     before = _files(run)
-    with _full(0):
+    with full_disk(0):
         code, text = tasks.call("report", run)
     assert code == 1
     _told(text)

@@ -150,7 +150,8 @@ def test_a_cap_stops_the_judge_and_a_higher_one_goes_on(command: Command, corpus
         code, said = compare(command, corpus, *options, "--max-queries", 5)
         assert code == 0, said
         assert len(server.prompts) == 5
-        assert "query cap reached" in said
+        assert "5 of at most 5 queries" in said
+        assert "query cap reached" in (corpus.parent / "run" / "report.html").read_text()
         assert result_of(corpus)["spent"]["stopped_by"] == "query"
         code, said = compare(command, corpus, *options, "--max-queries", 50)
         assert code == 0, said

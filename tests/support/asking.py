@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from ragwitness.core.errors import RagwitnessError
@@ -18,6 +19,7 @@ from ragwitness.runner.response_store import ResponseStore
 from ragwitness.runner.worker import Outcome, Worker
 from ragwitness.targets.openai import OpenAITarget
 from ragwitness.targets.transport import RetryPolicy, TransportOptions
+from tests.support.full_disk import full_disk
 
 AT_ONCE = 4
 
@@ -70,13 +72,10 @@ def scores(outcomes: list[Outcome]) -> str:
 
 
 def main(url: str, run: str, out: str, n: str, cap: str = "0", size: str = "0") -> None:
-    if int(size):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
     budget = Budget(queries=int(cap) or None)
     try:
-        outcomes, _ = asyncio.run(ask(url, Path(run), int(n), budget))
+        with full_disk(int(size)) if int(size) else nullcontext():
+            outcomes, _ = asyncio.run(ask(url, Path(run), int(n), budget))
     except RagwitnessError as error:
         sys.exit(f"error: {error.message}\n  next: {error.hint}")
     Path(out).write_text(scores(outcomes), encoding="utf-8")

@@ -322,7 +322,7 @@ class Worker:
                 raise CapabilityError(
                     f"None of the first {unread} documents asked about could be read, so the rest"
                     f" was left unasked: {outcome.score.reason}.",
-                    "Take another method: --method auto tries in a pilot which ones can be read.",
+                    "Look at answers of the target: ragwitness doctor TARGET.",
                 )
             if progress:
                 progress(stage, len(outcomes[stage]), len(stages[stage]))

@@ -1,6 +1,5 @@
 import asyncio
 import json
-import resource
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from ragwitness.service.policy import Claim
 from ragwitness.service.store import StoreGoneError
 from ragwitness.service.tables import accounts, tenants
 from ragwitness.service.tenants import add_account, budget_of, create_tenant, revoke, rotate_key
+from tests.support.full_disk import full_disk
 from tests.support.service import SMALL, attempts, make_tenant
 
 Retrieve = Callable[..., httpx2.Response]
@@ -329,16 +329,12 @@ def test_a_disk_without_room_is_a_503_and_no_answer_leaves_unpaid(
     )
     log = Path(service.store._engine.url.database + "-wal")
     assert retrieve(key).status_code == 200
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 30_000, limits[1]))
-    try:
+    with full_disk(log.stat().st_size + 30_000):
         answered = 1
         while (reply := retrieve(key)).status_code == 200:
             answered += 1
         again = retrieve(key)
         health = service.send("/live")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert 1 < answered < 400
     for one in (reply, again):
         assert one.status_code == 503

@@ -126,7 +126,7 @@ def test_inconclusive_is_a_choice(runs: Path) -> None:
         rw.assert_not_in(innocent(), MINE, OUTSIDE, **given)
     with pytest.raises(unittest.SkipTest, match="inconclusive"):
         rw.assert_not_in(innocent(), MINE, OUTSIDE, inconclusive="skip", **given)
-    with pytest.warns(InconclusiveWarning, match="known to be inside"):
+    with pytest.warns(InconclusiveWarning, match=r"Give some \(--known-in\)"):
         found = rw.assert_not_in(innocent(), MINE, OUTSIDE, inconclusive="warn", **given)
     assert found is not None
     with pytest.raises(InputError, match="fail, warn or skip"):
