@@ -298,7 +298,7 @@ def test_what_the_corpus_holds_is_no_background_no_knowledge_and_no_decoy(
     given = _write(folder / "given.jsonl", mixed)
     ledger = _write(folder / "own.jsonl", [{"text": "212-555-0101", "kind": "phone"}])
     arguments = ["--corpus", corpus, "--secrets", ledger, option, given, "--prompts", 2]
-    code, text = command("leak", _TELL, *arguments)
+    code, text = command("leak", _TELL, *arguments, "--attacks", "composite")
     assert code == 2, text
     said = " ".join(text.split())
     assert "1 of 5 decoys" in said if option == "--decoys" else f"1 of 11 texts of {option}" in said
