@@ -111,7 +111,9 @@ def test_the_examples_run_one_after_the_other(tmp_path: Path, monkeypatch, comma
     order = sorted(_VERBS, key=lambda words: words.endswith(("report", "erase")))
     run = [words for words in order if not words.startswith(_ONLY_READ)]
     assert len(run) > 25
-    failed = {}
+    # A budget is spent by a tenant with noise; that of the other examples has codes.
+    noise = "service tenants create ward --mechanism noise --knowingly --embedder hashing:64"
+    failed = {"ward": text for code, text in [command(*noise.split())] if code}
     for words in run:
         typed = words_of(words)[1:]
         more = ["--yes"] if words.endswith("erase") else []

@@ -277,7 +277,7 @@ def test_leakage_is_measured_by_clicks_alone(
     page.get_by_label("Most prompts of each attack").fill("4")
     press("Check")
     wait(page, "What would be asked")
-    assert "composite: at most 4 prompts" in page.inner_text("main")
+    assert "aimed: at most 4 prompts" in page.inner_text("main")
     assert "What the system can do" in page.inner_text("main")
     accessible(page)
     press("Start the attack")
