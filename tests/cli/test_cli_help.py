@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,7 @@ def test_the_examples_run_one_after_the_other(tmp_path: Path, monkeypatch, comma
     noise = "service tenants create ward --mechanism noise --knowingly --embedder hashing:64"
     failed = {}
     assert command(*noise.split())[0] == 0
+    shutil.copy("ragwitness-service.db", "copy.db")
     for words in run:
         typed = words_of(words)[1:]
         more = ["--yes"] if words.endswith("erase") else []
