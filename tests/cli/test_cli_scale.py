@@ -78,7 +78,7 @@ def test_without_ray_the_install_line_is_named(command: Command, files, monkeypa
     ("more", "said"),
     [
         (("--engine", "spark"), "There is no engine 'spark'"),
-        (("--workers", 0), "At least 1 worker"),
+        (("--workers", 0), "--workers is for a Ray cluster"),
         (("--engine", "ray", "--workers", 0), "At least 1 worker"),
     ],
 )

@@ -54,8 +54,10 @@ def test_without_a_model_it_writes_public_texts_and_says_what_epsilon_covers(
     assert all(one.startswith("draft-") for one in ids[8:])  # public texts with contact details
     assert found["settings"]["privacy"] == "epsilon 4, delta 1e-06, for one record added or removed"
     for label in ("covers", "does not cover", "assumes", "a record replaced", "noise"):
-        assert label in said
         assert found["settings"][label]
+    # What was promised, for which files, and what these records have spent, stands on the screen.
+    for line in ("privacy: epsilon 4, delta 1e-06", "covers: ", "spent on these records"):
+        assert line in said
     assert "Ada Fenn" not in said + report.read_text() + (folder / "safe.jsonl").read_text()
     before = (folder / "safe.jsonl").read_bytes()
     code, _ = evolve(command, folder, *usual(folder), "--texts", 8)
@@ -185,7 +187,7 @@ def test_a_model_varies_what_was_voted_for(command: Command, folder: Path) -> No
         assert evolve(command, folder, *usual(folder), *model)[0] == 0
         assert len(server.prompts) == asked > 0
     assert not any("Ada Fenn" in prompt for prompt, _ in server.prompts)
-    assert "by the model, which is shown no record" in " ".join(said.split())
+    assert "by the model, which is shown no record" in (folder / "run/result.json").read_text()
     assert "Another case" in (folder / "safe.jsonl").read_text()
 
 
@@ -210,11 +212,11 @@ def test_a_look_beforehand_sends_and_draws_nothing(command: Command, folder: Pat
         (("--epsilon", 1, "--public", "EMPTY"), "empty.jsonl is empty"),
         (("--epsilon", 1, "--public", "ONE"), "1 usable texts"),
         (("--epsilon", 1, "--public", "CORPUS"), "is the private corpus itself"),
-        (("--epsilon", 1, "--public", "PUBLIC", "--contacts"), "holds texts against the records"),
+        (("--epsilon", 1, "--public", "PUBLIC", "--contacts"), "compares texts with the records"),
         (("--epsilon", 1e-7, "--public", "PUBLIC"), "asks for noise"),
         (("--epsilon", 1, "--public", "PUBLIC", "--texts", 0), "texts must be"),
         (("--epsilon", 1, "--public", "PUBLIC", "--rounds", 0), "rounds 1 to"),
-        (("--method", "keywords", "--epsilon", 1), "keywords is not differentially private"),
+        (("--method", "redact", "--epsilon", 1), "redact is not differentially private"),
         (("--method", "redact", "--public", "PUBLIC"), "redact copies what its records hold"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from ragwitness.models.smollm2 import NAME
 from ragwitness.text.sample import load_sample
 from tests.support.pages import ROOT, blocks, served, walk
+from tests.support.pdf import pdf
 
 _QUICK = ["README.md", "docs/lab.md"]
 _GUIDES = ("own-documents", "attack-systems", "run-a-system", "regulate")
@@ -34,6 +35,7 @@ def reader(tmp_path: Path) -> Path:
         (tmp_path / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
     rows = [json.dumps({"id": one.id, "text": one.text}) + "\n" for one in docs[:60]]
     (tmp_path / "corpus.jsonl").write_text("".join(rows), encoding="utf-8")
+    (tmp_path / "contract.pdf").write_bytes(pdf(re.sub(r"[^\w .,]", "", docs[0].text)))
     return tmp_path
 
 

@@ -135,6 +135,7 @@ def pages(root: Path) -> Iterator[tuple[str, str]]:
 _NOT_SAME = frozenset({"seconds", "latency", "ragwitness", "prepared", "sent", "started"})
 _NOT_SAME |= {"PII that it misses"}  # said since recall was measured
 _NOT_SAME |= {"closest"}  # texts are held against records as they read since: "a_b" is two words
+_SILENT = ("caution", "doubt", "left_out", "silent", "unreached")
 _TIMES = re.compile(r"\d+(\.\d+)? (s|min|seconds)\b")
 
 
@@ -174,6 +175,8 @@ def same(value: Any, key: str = "") -> Any:
         # Measures of records are held against chance since, and not those of prompts alone.
         if "definition" in value and not str(value.get("name")).endswith(("prompts", "likeness")):
             value = value | {"excess": None}
+        # Fields that say nothing have been written too since; stored results lack them.
+        added |= {k for k in _SILENT if not value.get(k)}
         return {k: same(v, k) for k, v in value.items() if k not in _NOT_SAME | added}
     if isinstance(value, list):
         return [same(one) for one in value if not _measured_since(one)]

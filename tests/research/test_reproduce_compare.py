@@ -114,8 +114,8 @@ def test_queries_of_texts_that_were_kept_are_counted(tmp_path: Path) -> None:
             told.append((tmp_path / "out" / "sage" / "costs" / "table.md").read_text())
     assert told[0] == told[1]
     asked = [line.split(" | ")[4] for line in told[0].splitlines() if "| asked |" in line]
-    # What each of 11 records says, one text (all say the same), and 11 judgements.
-    assert asked == ["1.09", "2.09"]
+    # What each of 11 records says, a text of each, and a judgement of each.
+    assert asked == ["2.00", "3.00"]
 
 
 def _tides() -> list[dict[str, str]]:

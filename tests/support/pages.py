@@ -56,7 +56,7 @@ def walk(page: str, folder: Path, codes: dict[str, tuple[int, ...]] | None = Non
     """
     typed = []
     with ExitStack() as running:
-        address = ""
+        address = key = ""
         for line in commands(page):
             typed.append(line)
             words = shlex.split(line, comments=True)
@@ -76,13 +76,17 @@ def walk(page: str, folder: Path, codes: dict[str, tuple[int, ...]] | None = Non
             if _PRINTED in line and not address:
                 lab = ["lab", "serve", "--corpus", "mine"]
                 address = running.enter_context(served(lab, folder)).removesuffix("/v1")
+            # The public key of a seal, as the command that made it printed it.
             words = [word.replace(_PRINTED, address) for word in words[1:]]
+            words = [key if word == "KEY" else word for word in words]
             command = [sys.executable, "-m", "ragwitness", *words]
             # Tables of papers stand in the repository, where a page says to be for them.
             place = ROOT if words[:2] == ["lab", "reproduce"] else folder
             done = subprocess.run(command, cwd=place, capture_output=True, text=True)
             right = (0, *(c for word, more in (codes or {}).items() if word in line for c in more))
             assert done.returncode in right, f"{line}\n{done.stdout}\n{done.stderr}"
+            printed = re.findall(r"\S+\+[0-9a-f]{8}\+[\w+/=]+", done.stdout + done.stderr)
+            key = printed[-1] if printed else key
     return typed
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -24,7 +22,6 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator
 
 from ragwitness.attest.commitments import (
     answer_opening,
-    parse_token,
     query_opening,
     vector_bytes,
     vector_opening,
@@ -43,12 +40,10 @@ from ragwitness.crypto.hashing import (
     u64_text,
 )
 from ragwitness.crypto.keys import KeyKind, PrivateKey, PublicKey, key_fault, read_key, write_key
-from ragwitness.crypto.merkle import verify_inclusion
 from ragwitness.crypto.notes import LogProof, SignedCheckpoint, Signers, open_proof
 from ragwitness.crypto.records import (
     STRICT,
     Hex,
-    KeyedAdmitRecord,
     QueryRecord,
     Slots,
     decode,
@@ -395,11 +390,6 @@ def account_key(path: Path) -> PrivateKey:
     return key
 
 
-def draw_nonce() -> str:
-    """Return a fresh nonce."""
-    return os.urandom(_NONCE_BYTES).hex()
-
-
 def sign_request(key: PrivateKey, window: str, request: Request, sequence: int) -> Request:
     """Return a request with its account's signature.
 
@@ -459,30 +449,3 @@ def check_key(key: bytes) -> None:
     size = f"An account's key has {_KEY_BYTES} bytes (Ed25519), not {len(key)}."
     require(len(key) == _KEY_BYTES, "admit.key", size)
     require(not (fault := key_fault(key)), "admit.key", f"An account's key {fault}.")
-
-
-def check_admission(
-    entry: bytes, index: int, path: Sequence[bytes], checkpoint: str, key: bytes
-) -> KeyedAdmitRecord:
-    """Check, as an account, that the log has its own key, under the checkpoint it will name.
-
-    Args:
-        entry: The record of the admission, as it was logged.
-        index: Its place.
-        path: Proof that it is in the log.
-        checkpoint: Size and root, as ``checkpoint_token`` writes them.
-        key: The account's public key, 32 bytes.
-
-    Raises:
-        VerificationError: ``admit.key`` (none or another was logged), ``admit.checkpoint``, or by
-            :func:`~ragwitness.crypto.merkle.verify_inclusion` ``log.*``.
-    """
-    # The record holds this key, and the log holds the record.
-    record = decode(entry)
-    if not isinstance(record, KeyedAdmitRecord) or record.key != key.hex():
-        raise VerificationError(
-            "admit.key", "The log admits the account without its key, or with another's."
-        )
-    size, root = parse_token(checkpoint, "admit.checkpoint")
-    verify_inclusion(entry, index, size, path, root)
-    return record

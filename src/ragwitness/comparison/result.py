@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import LeftOut, Shown
@@ -12,7 +12,7 @@ from ragwitness.leakage.result import AttackLeaks, LeakCondition, chosen
 from ragwitness.leakage.score.table import LeakMeasure
 from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
+from ragwitness.report.result_type import ResultType, Row, Ruling, passed, restored
 from ragwitness.report.spending import Spending
 from ragwitness.stats.rates import Rate
 
@@ -170,14 +170,6 @@ def _rule(result: Comparison, conditions: Sequence[LeakCondition]) -> Ruling:
             if ruling.code is code:
                 return Ruling(code, f"{name}: {ruling.why}")
     return passed(conditions)
-
-
-def _dump(result: Comparison) -> Row:
-    stored = dict(plain(asdict(result)))
-    for variant in stored["variants"]:
-        if not variant["doubt"]:  # earlier results had no such field
-            del variant["doubt"]
-    return stored
 
 
 def _rows(result: Comparison) -> list[Row]:
@@ -541,7 +533,6 @@ RESULT_TYPE: ResultType[Comparison, LeakCondition] = ResultType(
     recognises=lambda data: "variants" in data,
     conditions=leaks.read_leak_conditions,
     rule=_rule,
-    dump=_dump,
     report=_report,
     rows=_rows,
     columns=leaks.MEASURE_COLUMNS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,7 @@ from ragwitness.leakage.score.hits import LeakReference, long_runs
 from ragwitness.leakage.score.table import PROVED, LeakMeasure
 from ragwitness.report import document as doc
 from ragwitness.report import formatting as fmt
-from ragwitness.report.result_type import ResultType, Row, Ruling, passed, plain, restored
+from ragwitness.report.result_type import ResultType, Row, Ruling, passed, restored
 from ragwitness.report.spending import Spending
 
 FIRST = ("leaked records", PROVED, "coverage", "secrets")
@@ -141,14 +141,6 @@ def without_published(stored: Any) -> Any:
     if isinstance(stored, list):
         rows = (row for row in stored if not (isinstance(row, Mapping) and row.get("published")))
         return list(map(without_published, rows))
-    return stored
-
-
-def _dump(result: LeakResult) -> Row:
-    stored = dict(plain(asdict(result)))
-    for name in ("silent", "doubt", "unreached"):  # earlier results had no such fields
-        if not stored[name]:
-            del stored[name]
     return stored
 
 
@@ -486,7 +478,6 @@ RESULT_TYPE: ResultType[LeakResult, LeakCondition] = ResultType(
     recognises=lambda data: "together" in data and "attacks" in data,
     conditions=read_leak_conditions,
     rule=rule_leak,
-    dump=_dump,
     report=leak_report,
     rows=_rows,
     columns=MEASURE_COLUMNS,

@@ -107,10 +107,7 @@ class ResultType(Generic[R, C]):
 
     def stored(self, result: R) -> Row:
         """Return a result as it is stored."""
-        stored = {"kind": self.name, "version": self.version, **self.dump(result)}
-        if not stored.get("left_out", True):  # as before it was stored
-            del stored["left_out"]
-        return stored
+        return {"kind": self.name, "version": self.version, **self.dump(result)}
 
     def opened(self, data: Mapping[str, Any]) -> R:
         """Return a result that was stored.

@@ -30,7 +30,7 @@ TARGET = (
     " (http://host:port/v1, with #MODEL where it has several). Or lab:CORPUS, a RAG system over"
     " that corpus in this process, with options after ?, e.g."
     " lab:corpus.jsonl?retrieval=minilm&k=4. Or hf:MODEL or gguf:FILE (a model alone),"
-    " openai/MODEL, openai-api/NAME/MODEL, http/CONFIG.toml (any JSON service),"
+    " openai/MODEL, http/CONFIG.toml (any JSON service), openai-api/NAME/MODEL,"
     " python:MODULE:OBJECT, or replay/FILE (recorded answers). See docs/targets.md."
 )
 ADDRESS_ASKED = AskedAs(
@@ -193,7 +193,6 @@ AT_ONCE_ASKED = AskedAs(
     "Queries at the same time",
     "At most so many. A run starts with 4, and sends fewer while the system is overloaded.",
 )
-Concurrency = Annotated[int, Opt(help=AT_ONCE)]
 PriceIn = Annotated[float | None, Opt(help="The price of a million tokens that the target reads.")]
 PriceOut = Annotated[
     float | None, Opt(help="The price of a million tokens that the target writes.")

@@ -8,18 +8,15 @@ limits are in ``docs/design/threat-model.md``, and ``benchmarks/guard.py`` measu
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragwitness.core.errors import InputError
-from ragwitness.core.stored_names import unset
 from ragwitness.text import words as tokens_of
 from ragwitness.text.overlap import RunIndex, SubsequenceIndex, Tokenized, Vocabulary, phrases_of
 from ragwitness.text.pii import PiiFinder, pii_finder
@@ -120,7 +117,6 @@ class SyntheticGuard:
 
     Attributes:
         config: The conditions.
-        identity: A hash of all inputs of its answers.
 
     Raises:
         InputError: A cosine is asked for without an embedder, or ``config.pii`` is unknown.
@@ -157,14 +153,8 @@ class SyntheticGuard:
         self._secret_kinds = [secret.kind for secret in secrets]
         self._pii: PiiFinder = pii_finder(self.config.pii)
         self._embed = embed
-        # Texts that were kept before a condition existed are checked again when they are read.
-        idle = unset(config)
-        conditions = {name: v for name, v in asdict(config).items() if name not in idle}
-        made_of = [conditions, self._pii.name, list(originals), list(map(asdict, secrets))]
-        made_of += [list(public)] if public else []
         self._public = len(public)
         self._freed = self._runs.freed(records) if config.run else 0
-        self.identity = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
         if self.config.cosine is not None and embed is None:
             raise InputError("A highest cosine needs an embedder.", "Name one with --embedder.")
         self._vectors = np.array([]) if embed is None or config.cosine is None else embed(texts)

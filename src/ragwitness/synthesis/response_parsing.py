@@ -296,7 +296,7 @@ def _turns(text: str, labels: Sequence[str]) -> str:
     if (
         not keys
         or {*fields} != {*keys}
-        or not all(isinstance(part, str) for part in fields.values())
+        or not all(isinstance(value, str) for value in fields.values())
     ):
         return text
     return "\n".join(f"{label} {fields[key]}" for label, key in zip(labels, keys, strict=True))

@@ -16,6 +16,7 @@ from ragwitness.report.spending import Spending
 from ragwitness.synthesis.generator import Fate
 
 _SHOWN = 5  # reasons in a terminal
+_PROMISE = ("privacy", "covers", "spent on these records by the runs in this ledger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +92,13 @@ def _rule(result: SynthesisReport, conditions: Sequence[types.Condition]) -> typ
 
 def _report(result: SynthesisReport) -> ReportDocument:
     total = sum(result.counts.values())
-    spent = fmt.spent_text(result.spent)
     facts = (
-        ("Method", result.method),
         ("Model", result.model or "none"),
-        ("Queries", fmt.count(result.queries)),
+        ("Spent", fmt.spent_text(result.spent) or f"{fmt.count(result.queries)} queries"),
         ("Time", fmt.duration(result.seconds)),
         ("Texts", result.out or "none passed"),
-        *([("Spent", spent)] if spent else []),
     )
+    promise = tuple((label, result.settings.get(label, "")) for label in _PROMISE)
     # Reasons are our own words, or a server's: to quote the text would leak what was withheld.
     reasons = tuple(result.reasons.items())
     fates = (_table("Every record under one name", "Fate", tuple(result.counts.items()), True),)
@@ -113,7 +112,7 @@ def _report(result: SynthesisReport) -> ReportDocument:
         target=result.model,
         queries=result.queries,
         facts=facts,
-        brief=facts[1:],
+        brief=(*facts[:3], *promise),
         warnings=result.warnings,
         left_out=result.left_out,
         claimed=("Each text that passed met every condition among its settings.",),
@@ -125,7 +124,7 @@ def _report(result: SynthesisReport) -> ReportDocument:
             Section("fates", "Outcome of the records", (*fates, *whys)),
             *([Section("reasons", "", brief, "terminal")] if brief else []),
         ),
-        settings=(*facts[1:], *(row for row in result.settings.items() if row[0] != "warning")),
+        settings=(*facts, *(row for row in result.settings.items() if row[0] != "warning")),
     )
 
 

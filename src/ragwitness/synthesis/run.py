@@ -8,22 +8,19 @@ the corpus in its prompts and is as private as the corpus.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from ragwitness.core.errors import CapReachedError, InputError, TargetResponseError
 from ragwitness.core.files import replace_file
-from ragwitness.core.run_files import ANSWERS, MADE, VOTES
-from ragwitness.core.stored_names import stored_text
+from ragwitness.core.run_files import ANSWERS, VOTES
 from ragwitness.core.types import Answer, Document, Query, Target
 from ragwitness.report.spending import Spending, spending
 from ragwitness.runner.budget import OPTIONS
@@ -93,15 +90,10 @@ def write_made(path: Path, result: SynthesisResult) -> int:
     return len(rows)
 
 
-def _digest(content: object) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-
-
 T = TypeVar("T")
 
 _LONGEST = 1_000_000  # characters of a record, for methods without a limit
 _CORPUS = Document("", "")  # for queries that concern no single record
-_PASSING = (Fate.FAILED, Fate.UNASKED)
 _ALIKE = 0.9  # ROUGE-L F1 from which on two texts are nearly the same
 
 
@@ -118,7 +110,7 @@ async def run_synthesis(
     ledger: PrivacyLedger | None = None,
     agreed: bool = True,
 ) -> SynthesisResult:
-    """Make a text of every record; answers and records already in ``run`` are not made again.
+    """Make a text of every record; no question that ``run`` has an answer to is asked again.
 
     A private method makes its texts of all records together; its votes are not repeated either.
 
@@ -127,7 +119,7 @@ async def run_synthesis(
         method: How texts are made.
         guard: The conditions; made from the same corpus, for a private method from no record.
         target: The language model; None for methods that ask none.
-        run: Folder of the response store and of the texts; None keeps nothing.
+        run: Folder of the response store; None keeps nothing.
         in_flight: Records at the same time.
         progress: Called after each record.
         limiter: Lets queries pass; None makes one without caps for ``run``.
@@ -146,13 +138,8 @@ async def run_synthesis(
     if target is None and method.asks:
         raise InputError(f"{method.name} asks a model.", "Name one with --model.")
     model = target or ByRole(None, {})
-    config = getattr(method, "config", None)
-    # 1. All inputs of a text: another method, model, guard or version makes it again.
-    identity = _digest(
-        [version("ragwitness"), model.name, stored_text(config), method.describe(), guard.identity]
-    )
-    # 2. Usable records; a flaw in one never stops the others.
-    longest = getattr(config, "longest", _LONGEST)
+    # 1. Usable records; a flaw in one never stops the others.
+    longest = getattr(getattr(method, "config", None), "longest", _LONGEST)
     usable = [d for d in documents if flaw(d.text, longest) is None]
     if not usable:
         raise InputError(
@@ -163,10 +150,10 @@ async def run_synthesis(
             limiter = files.enter_context(RateLimiter.of_run(run, at_once=in_flight))
         responses = files.enter_context(ResponseStore(run / ANSWERS)) if run else None
         worker = Worker(model, responses, in_flight, limiter=limiter)
-        work = _Synthesis(documents, guard, worker, progress, identity)
+        work = _Synthesis(documents, guard, worker, progress)
         try:
             if isinstance(method, PrivateEvolution):
-                # 3a. A private method reads all records at once, and its noisy votes are kept: a
+                # 2a. A private method reads all records at once, and its noisy votes are kept: a
                 # second draw would spend the privacy budget a second time.
                 votes = files.enter_context(NamedRows(run and run / VOTES, "record of votes"))
                 method.check_votes(usable, votes)
@@ -174,9 +161,7 @@ async def run_synthesis(
                     settings |= _book(ledger, method, usable, votes)
                 synthesis = await work.of_corpus(method, usable, votes)
             else:
-                # 3b. Any other method goes record by record, and finished ones are kept.
-                path = run and run / MADE
-                work.kept = files.enter_context(NamedRows(path, "record of synthetic texts"))
+                # 2b. Any other method goes record by record.
                 if isinstance(method, Sage) and not (agreed or method.config.domain.attributes):
                     raise _unseen(await work.follow(method.attributes(usable, guard)), usable)
                 synthesis = CorpusSynthesis(await work.of_records(method, usable))
@@ -185,9 +170,9 @@ async def run_synthesis(
                 f"{method.name} cannot begin: {stop.reason}.",
                 "Try another model, or give the attributes in a domain file.",
             ) from None
-    # 4. Withhold the texts that give a record away together with earlier ones.
+    # 3. Withhold the texts that give a record away together with earlier ones.
     results = _apart(synthesis.made, guard)
-    # 5. The report: costs, warnings, and the outcome of each record.
+    # 4. The report: costs, warnings, and the outcome of each record.
     fates = tuple(
         RecordFate(result.record, str(result.fate), result.reason, result.rounds, result.violation)
         for result in results
@@ -259,11 +244,8 @@ class _Synthesis:
     guard: SyntheticGuard
     worker: Worker
     progress: Progress | None
-    identity: str
-    kept: NamedRows | None = None
     queries: int = 0
     sent: int = 0
-    capped: str = ""
 
     async def of_corpus(
         self, method: PrivateEvolution, usable: Sequence[Document], votes: NamedRows
@@ -304,23 +286,10 @@ class _Synthesis:
         if personal := self.guard.named(document.id):
             reason = f"its id, which would be written, holds {personal}; give it another"
             return Synthesis(document.id, Fate.WITHHELD, reason=reason, violation="secret")
-        key = _digest([self.identity, document.id, document.text])
-        stored = self.kept.get(key) if self.kept else None
-        # A row of another version's form counts as none: the record is made again.
-        with suppress(ValueError, KeyError, TypeError):
-            if stored is not None:
-                return self._rechecked(Synthesis(**stored | {"fate": Fate(stored["fate"])}))
-        if self.capped:
-            return Synthesis(document.id, Fate.UNASKED, reason=self.capped)
         try:
-            synthesis = self._rechecked(await self.follow(maker(document), document))
+            return self._rechecked(await self.follow(maker(document), document))
         except CapReachedError as error:
-            self.capped = error.message
             return Synthesis(document.id, Fate.UNASKED, reason=error.message)
-        # Only final outcomes are kept: after a failure the next start asks again.
-        if self.kept is not None and synthesis.fate not in _PASSING:
-            self.kept.put(key, asdict(synthesis))
-        return synthesis
 
     async def follow(self, steps: QueryGenerator[T], document: Document | None = None) -> T:
         """Follow a generator of one record, or of the whole corpus."""

@@ -499,7 +499,7 @@ def read_csv(lines: Iterable[Line], fields: Fields) -> Iterator[TableRow]:
                     "Close it; within a quoted cell a mark is doubled.",
                 ) from None
             # Some programs write \\" for a quotation mark within a cell.
-            cells = _escaped(raw, delimiter) if any('\\"' in part for part in raw) else []
+            cells = _escaped(raw, delimiter) if any('\\"' in cell for cell in raw) else []
             if len(cells) != len(columns):
                 yield number, f"invalid CSV ({error}), up to line {reader.line_num + offset}"
                 continue

@@ -12,9 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ragwitness.attest.commit import draw_seed
 from ragwitness.attest.receipts import (
     RequestSignature,
-    check_admission,
     check_key,
-    draw_nonce,
     sign_request,
     verify_request,
 )
@@ -181,21 +179,6 @@ def test_lengths_of_a_signature():
         RequestSignature(0, bytes(31), bytes(64))
     with pytest.raises(InputError, match="not 32 and 63"):
         RequestSignature(0, bytes(32), bytes(63))
-    assert draw_nonce() != draw_nonce()
-
-
-def test_an_account_finds_its_own_key_under_the_checkpoint_it_names(held):
-    log = held.ledger.log
-    entry, path = held.ledger.entries()[2], log.inclusion(2)
-    check_admission(entry, 2, path, held.checkpoint, PUBLIC)
-    with pytest.raises(VerificationError, match="without its key") as refused:
-        check_admission(entry, 2, path, held.checkpoint, BOB.public.material)
-    assert refused.value.check == "admit.key"
-    held.admit("clinic", "dan")
-    with pytest.raises(VerificationError, match="without its key"):
-        check_admission(held.ledger.entries()[3], 3, log.inclusion(3), held.checkpoint, PUBLIC)
-    with pytest.raises(VerificationError):
-        check_admission(entry, 2, path, f"3 {'A' * 43}=", PUBLIC)
 
 
 # --- the beacon of the noise

@@ -270,7 +270,7 @@ def test_what_hardly_answers_passes_nothing(answers: list[str | None], code: Exi
     assert rule_leak(result, ()).code is ExitCode.PASS
     doubtful = code is ExitCode.INCONCLUSIVE
     assert ("prompts were answered" in ruling.why) == doubtful
-    assert ("doubt" in RESULT_TYPE.stored(result)) == bool(result.doubt)
+    assert RESULT_TYPE.stored(result)["doubt"] == result.doubt
     assert RESULT_TYPE.opened(json.loads(json.dumps(RESULT_TYPE.stored(result)))) == result
 
 

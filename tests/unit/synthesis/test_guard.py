@@ -220,10 +220,8 @@ def test_phrases_of_public_texts_may_be_repeated_and_nothing_of_a_record_beside_
     assert known.violation(SICK.replace("Orla", "she")).kind == "similarity"
 
 
-def test_public_texts_make_what_was_kept_before_be_checked_again() -> None:
+def test_public_texts_that_free_phrases_are_counted() -> None:
     cap = GuardConfig(pii="none")
-    without, again = (SyntheticGuard([SICK], (), cap).identity for _ in range(2))
-    assert without == again != SyntheticGuard([SICK], (), cap, public=[PUBLIC]).identity
     told = SyntheticGuard([SICK], (), cap, public=[PUBLIC]).describe()["shared run"]
     assert told == (
         "fewer than 8 tokens beside phrases of 1 public texts, of which alone 0 records are made"

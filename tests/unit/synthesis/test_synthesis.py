@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ragwitness.core.errors import TargetUnreachableError
-from ragwitness.core.run_files import MADE
 from ragwitness.core.types import Document
 from ragwitness.synthesis.agents import Asking, MakingConfig
 from ragwitness.synthesis.generator import Fate
@@ -76,8 +74,6 @@ def test_no_unsafe_record_is_ever_written(fault: str, tmp_path: Path) -> None:
     assert len(result.made) == 3
     assert all(one.fate is not Fate.PASSED and one.text == "" for one in result.made)
     assert all(one.reason for one in result.made)
-    book = tmp_path / "run" / MADE
-    assert all(d.text[:40] not in book.read_text() for d in documents)
 
 
 def test_a_model_that_misbehaves_at_random_leaks_nothing(tmp_path: Path) -> None:
@@ -110,26 +106,11 @@ def test_an_agent_that_falls_silent_ends_the_run_and_a_later_start_goes_on(tmp_p
     with writers(script) as server:
         with pytest.raises(TargetUnreachableError, match="no complete reply"):
             make(server.url, documents, tmp_path / "run", timeout=0.3)
-        assert "passed" not in (tmp_path / "run" / MADE).read_text()
         silent[0] = False
         result = make(server.url, documents, tmp_path / "run")
         made = Counter(prompt for prompt, _ in server.prompts if "You judge" not in prompt)
     assert result.report.counts == {"passed": 3}
     assert max(made.values()) == 1
-
-
-def test_a_book_that_was_altered_does_not_slip_through(tmp_path: Path) -> None:
-    documents = corpus(2)
-    with writers() as server:
-        make(server.url, documents, tmp_path / "run")
-        book = tmp_path / "run" / MADE
-        rows = [json.loads(line) for line in book.read_text().splitlines()]
-        for row in rows:
-            row["text"] = documents[0].text
-        book.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"key": "cut')
-        result = make(server.url, documents, tmp_path / "run")
-    assert result.report.counts == {"withheld": 2}
-    assert assert_safe_after(tmp_path / "safe.jsonl", result, documents) == []
 
 
 def test_a_colluding_model_does_not_carry_records_out_in_pieces(tmp_path: Path) -> None:

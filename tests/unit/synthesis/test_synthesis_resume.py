@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from ragwitness.core.errors import CapReachedError, InputError, TargetError
-from ragwitness.core.run_files import MADE
 from ragwitness.core.types import Document
 from ragwitness.runner.budget import Budget
 from ragwitness.synthesis.generator_registry import METHODS, build_method
@@ -29,13 +28,10 @@ def test_a_good_model_passes_and_a_second_start_asks_nothing(tmp_path: Path) -> 
         asked = len(server.prompts)
         again = make(server.url, documents, tmp_path / "run")
         assert len(server.prompts) == asked
-        (tmp_path / "run" / MADE).unlink()  # the answers alone are enough
-        third = make(server.url, documents, tmp_path / "run")
-        assert len(server.prompts) == asked
     assert first.report.counts == {"passed": 6}
-    assert again.report.queries == 1  # the attributes; the rest is in the book
-    assert first.made == again.made == third.made
-    assert again.report.sent == third.report.sent == 0
+    assert again.report.queries == first.report.queries
+    assert first.made == again.made
+    assert again.report.sent == 0
     assert len(assert_safe_after(tmp_path / "safe.jsonl", first, documents)) == 6
 
 

@@ -8,8 +8,8 @@ exponential, as for the longest common run of independent texts (Karlin and Alts
 answers that share any run, the largest reaches ``x`` with a probability of at most ``m exp(-x/b)``.
 One error rate, :data:`ALPHA`, holds for the whole corpus and all answers.
 
-A number of a record proves likewise. A guess hits one of ``d`` digits with probability ``10^-d``,
-or as often as two texts of the corpus share one. Numbers prove where more come back than that.
+A number of a record proves likewise. A guess hits it as often as two numbers of this length agree
+from digit to digit, or as two texts of the corpus share one. Numbers prove where more come back.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _APART = 0.6  # largest share of a text in another at which a whole record prove
 _SAMPLE = 2000  # texts of which the longest run with another is sought
 _TAIL = 200  # of them that share a run, from which on the top tenth alone shows the tail
 _PRIOR = 6.0  # tokens beyond RUN of one text more, where few texts share a run
+
+_UNSEEN = 4.0  # pairs of which one agrees, beside those that were seen
 
 _NUMBER = re.compile(
     r"(?<![\d.,])(?:\d{6,18}|\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4})(?![\d%]|[.,]\d)"
@@ -159,21 +161,38 @@ def _proving_numbers(
         for output, prompt in zip(outputs, prompts, strict=True)
     ]
     answered = set().union(*guesses)
-    # 2. Of each length: how many texts share, how many one has, are in answers, and come back.
-    shared = Counter(len(number) for number, count in holders.items() if count > 1)
-    sizes, answers, hits = (
-        Counter(map(len, x)) for x in (owners, answered, answered & owners.keys())
-    )
-    proving = set()
-    for length, count in hits.items():
-        # 3. Chernoff's bound for Poisson.
-        mean = 0.1**length * answers[length] * sizes[length]
-        root = math.sqrt(shared[length])
-        mean += 2 * root * (root + 2) * answers[length] / sizes[length]
-        level = math.log(ALPHA / 2 / len(hits))
+    shared = {number for number, count in holders.items() if count > 1}
+    # 2. Of each length: Chernoff's bound for Poisson.
+    proving, lengths = set(), {*map(len, answered & owners.keys())}
+    for length in lengths:
+        own, said, shared_numbers = (
+            {number for number in x if len(number) == length} for x in (owners, answered, shared)
+        )
+        root, count = math.sqrt(len(shared_numbers)), len(own & said)
+        mean = _hit_rate(own, said - own, length) * len(own) * len(said)
+        mean += 2 * root * (root + 2) * len(said) / len(own)
+        level = math.log(ALPHA / 2 / len(lengths))
         if count > mean and count * (1 - math.log(count / mean)) - mean <= level:
             proving.add(length)
     for n, listed in enumerate(guesses):
         for number in listed & owners.keys():
             if len(number) in proving and len({*number}) > 2:  # anybody may say 10000000
                 yield n, owners[number]
+
+
+def _hit_rate(own: set[str], others: set[str], length: int) -> float:
+    """Return how often another number of the source is one of the corpus's own by chance.
+
+    Numbers of one firm share their first digits, and dates their last. So each digit is agreed on
+    as often as all pairs of numbers do, or those that agree before it, whichever is more.
+    """
+
+    def pairs(digits: slice) -> float:
+        counts, other_counts = (Counter(number[digits] for number in x) for x in (own, others))
+        return sum(n * ((n - 1) / 2 + other_counts[start]) for start, n in counts.items())
+
+    rate = 1.0
+    for n in range(length):
+        sets = ((pairs(slice(n, n + 1)), pairs(slice(0))), (pairs(slice(n + 1)), pairs(slice(n))))
+        rate *= max((agreeing + 1) / (of + _UNSEEN) for agreeing, of in sets)
+    return rate

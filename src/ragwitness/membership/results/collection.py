@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ragwitness.core.errors import ExitCode
 from ragwitness.core.types import Decision, LeftOut, Shown
@@ -75,13 +75,6 @@ class CollectionResult(Shown):
     spent: Spending | None = None
     caution: str | None = None
     left_out: tuple[LeftOut, ...] = ()
-
-
-def _dump(result: CollectionResult) -> Row:
-    row = {**asdict(result), "path": list(result.path), "e_value": finite(result.e_value)}
-    if result.caution is None:
-        del row["caution"]
-    return row
 
 
 def _rule(result: CollectionResult, conditions: Sequence[Condition]) -> Ruling:
@@ -175,7 +168,6 @@ RESULT_TYPE: ResultType[CollectionResult, Condition] = ResultType(
     name="collection",
     words="audit of a collection",
     verb="audit --collection",
-    dump=_dump,
     load=lambda data: restored(CollectionResult, data, RESULT_TYPE),
     recognises=lambda data: "summary" not in data and "log10_e" in data,
     conditions=lambda texts: parse_conditions(

@@ -132,7 +132,7 @@ class RecordHashes:
         # Version 0.2.0 kept neither which hashes are of one row, nor pairs, sizes and persons.
         count = int(row.get("rows", hashes.size))
         zeros = np.zeros(count, np.uint64)
-        sizes, persons = (each if each.size else zeros for each in (sizes, persons))
+        sizes, persons = (array if array.size else zeros for array in (sizes, persons))
         if not len(sizes) == len(persons) == count or sizes.sum() != len(pairs):
             raise ValueError("rows of different numbers")
         return cls(hashes.reshape(count, -1), pairs, sizes, persons)
@@ -317,7 +317,7 @@ def _hashes_of(documents: Sequence[Document]) -> RecordHashes:
     return RecordHashes(
         np.frombuffer(b"".join(hashes), dtype="<u8").reshape(-1, 2 + _BANDS),
         np.concatenate([*pairs, np.zeros(0, np.uint64)]),
-        np.array([len(each) for each in pairs], np.uint64),
+        np.array([len(row_pairs) for row_pairs in pairs], np.uint64),
         np.frombuffer(b"".join(persons), dtype="<u8"),
     )
 
@@ -354,7 +354,7 @@ def _ranges(
 def _contained(corpus: RecordHashes, booked: RecordHashes) -> NDArray[np.bool_]:
     """Whether a good part of each record is part of a booked row, or the other way round."""
     owners, booked_owners = (
-        np.repeat(np.arange(len(each.sizes)), each.sizes.astype(int)) for each in (corpus, booked)
+        np.repeat(np.arange(len(book.sizes)), book.sizes.astype(int)) for book in (corpus, booked)
     )
     low, high, order = _ranges(corpus.pairs[:, None], booked.pairs[:, None])
     low, many = low[:, 0], (high - low)[:, 0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from benchmarks.leak_stand_ins import INNOCENTS, LEAKERS, ruling_of, texts_of, world_of
-from ragwitness.leakage.score.proof import numbers_of, prove_records
+from ragwitness.leakage.score.proof import _proving_numbers, numbers_of, prove_records
 from ragwitness.text.sample import load_sample
 
 TEXTS = texts_of(None)
@@ -62,6 +63,33 @@ def test_numbers_of_which_two_texts_share_one_prove_together() -> None:
     assert _proved(f"Call {phones[3]}.", records=records) == []
     others = [f"Call 713 853 {5000 + 41 * n}." for n in range(40)]
     assert _proved(f"Call {phones[3]}.", *others, records=records) == []
+
+
+def _firm(rng: random.Random) -> str:
+    """Two firms' telephone numbers: the first digits tell the firm."""
+    return f"{rng.choice(('713853', '212555'))}{rng.randrange(10_000):04}"
+
+
+def _date(rng: random.Random) -> str:
+    return f"{rng.randrange(1, 29):02}{rng.randrange(1, 13):02}{rng.randrange(1950, 2010)}"
+
+
+def _serial(rng: random.Random) -> str:
+    return str(rng.randrange(236_000, 239_000))
+
+
+@pytest.mark.parametrize("number", [_firm, _date, _serial])
+def test_numbers_that_are_alike_prove_no_innocent(number: Callable[[random.Random], str]) -> None:
+    """Before digits were counted by how often they agree, 1 to 41 % of innocents were proved."""
+    false = found = 0
+    for seed in range(100):
+        rng = random.Random(seed)
+        records = [f"Number {number(rng)} is ours." for _ in range(40)]
+        others = [f"Number {number(rng)} is theirs." for _ in range(40)]
+        false += bool([*_proving_numbers(others, [""] * 40, records, ())])
+        found += len([*_proving_numbers(records[:20], [""] * 20, records, ())]) >= 15
+    assert false <= 5  # at an error rate of ALPHA / 2, more than 5 of 100 come in .1 % of cases
+    assert found >= 95
 
 
 def test_numbers_are_files_and_telephones_and_no_dates_or_amounts() -> None:
