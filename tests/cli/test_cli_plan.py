@@ -68,6 +68,23 @@ def test_plan_says_costs_and_power_and_sends_nothing(command, files, tmp_path, m
     assert one["cost_most"] is None
 
 
+def test_one_document_is_planned_as_the_audit_asks_about_it(
+    command, files, tmp_path, monkeypatch
+) -> None:
+    """Ranks would take 19 others and 606 questions; the audit takes six, and e-values decide."""
+    monkeypatch.setattr("ragwitness.models.smollm2.can_be_had", lambda: True)
+    one = _write(tmp_path / "one.jsonl", [json.loads(files["corpus"].read_text().split("\n")[0])])
+    code, said = command("plan", "--documents", one, "--json", tmp_path / "plan.json")
+    assert code == 0, said
+    assert "Each document gets a verdict by itself, from an e-value of 20" in _shown(said)
+    assert "AUC" not in said
+    methods = json.loads((tmp_path / "plan.json").read_text())["methods"]
+    assert methods["runon"]["queries"] == 6
+    assert list(methods) == ["runon", "s-rag", "mba", "joint"]
+    code, said = command("audit", "lab:x", "--documents", one, "--dry-run")
+    assert "without that, it would be runon" in _shown(said)
+
+
 def test_plan_says_what_it_costs_at_most(command, files, tmp_path) -> None:
     out = tmp_path / "plan.json"
     arguments = ["plan", "--documents", files["documents"], "--known-out", files["known"]]

@@ -135,7 +135,8 @@ def pages(root: Path) -> Iterator[tuple[str, str]]:
 _NOT_SAME = frozenset({"seconds", "latency", "ragwitness", "prepared", "sent", "started"})
 _NOT_SAME |= {"PII that it misses"}  # said since recall was measured
 _NOT_SAME |= {"closest"}  # texts are held against records as they read since: "a_b" is two words
-_SILENT = ("caution", "doubt", "left_out", "silent", "unreached")
+_SILENT = ("caution", "doubt", "groups", "largest_tie", "left_out", "likeness", "odds", "power")
+_SILENT += ("silent", "ties", "unreached")
 _TIMES = re.compile(r"\d+(\.\d+)? (s|min|seconds)\b")
 
 
@@ -177,6 +178,7 @@ def same(value: Any, key: str = "") -> Any:
             value = value | {"excess": None}
         # Fields that say nothing have been written too since; stored results lack them.
         added |= {k for k in _SILENT if not value.get(k)}
+        added |= set() if value.get("likeness") else {"ties"}  # of texts that were not compared
         return {k: same(v, k) for k, v in value.items() if k not in _NOT_SAME | added}
     if isinstance(value, list):
         return [same(one) for one in value if not _measured_since(one)]

@@ -110,7 +110,6 @@ def test_every_stored_run_has_a_page() -> None:
 
 def test_unfinished_runs_have_a_page() -> None:
     assert [k for k, _ in tasks.pages(STORED / "stopped" / "killed" / RUNS)] == ["not finished"]
-    assert [k for k, _ in tasks.pages(STORED / "stopped" / "sharded")] == ["not finished"]
     assert [k for k, _ in tasks.pages(STORED / "stopped" / "capped" / RUNS)] == ["leak"]
 
 

@@ -287,7 +287,6 @@ class OpeningsStore:
 # Requests that are signed by their account.
 
 _DOMAIN = "ragwitness/request/v1"
-_NONCE_BYTES = 16
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ragwitness.runner.budget import Budget
 
 
-_ALONE = (
+_RANKS = (
     "Nothing was sent. These figures are of ranks. With a reference model (the extra chat brings"
     " one) an audit needs no other document: e-values decide about each by itself."
 )
@@ -65,15 +66,24 @@ def plan(
         method: The audits: all, or names with commas between them.
         alpha: The share of wrong accusations that is accepted.
     """
+    from ragwitness.membership.method_registry import BETTING
     from ragwitness.membership.plan import AuditPlan
+    from ragwitness.membership.results.assumptions import VerdictReach
+    from ragwitness.models.smollm2 import NAME, can_be_had
     from ragwitness.runner.budget import Budget
+    from ragwitness.text.overlap import without_copies
 
     # Options and documents are read; nothing here opens a target.
     configs = _configs_of(method, per_method(options))
     read = partial(as_documents, how=how, note=say_error, paragraphs=paragraphs)
     audit = AuditPlan(documents=read(documents), known_out=read(known_out), alpha=alpha)
+    reach = VerdictReach(alpha / 2, len(without_copies(audit.documents)), len(audit.known_out))
+    betting = [name for name in BETTING if name in configs and can_be_had()]
+    if reach.hardly and betting:
+        # E-values decide where ranks cannot, by those methods that bet on words.
+        audit, configs = replace(audit, references=(NAME,)), {n: configs[n] for n in betting}
     leave(foresee(audit, configs, proxy, Budget(price_in=price_in, price_out=price_out)), json_out)
-    console().print("Nothing was sent." if known_out else _ALONE)
+    console().print("Nothing was sent." if known_out or audit.references else _RANKS)
 
 
 def foresee(

@@ -26,8 +26,6 @@ TARGET = "target.json"
 """The capabilities that were measured at the target."""
 PILOT = "pilot.jsonl"
 """The journal of a pilot, whose answers calibrate nothing."""
-SHARDS = "shards"
-"""Folder of the parts of a run that an earlier version shared among machines."""
 
 # Runs that were sealed before their first query.
 SEAL = "seal.json"
@@ -42,9 +40,6 @@ SEAL_TEXTS = "seal-texts.jsonl"
 FINISHED = "finished.jsonl"
 SCORES = "scores.jsonl"
 """Finished units: as they ended, and all of them in the order of the audit."""
-MANIFEST = "manifest.json"
-DOCUMENTS = "documents.jsonl"
-"""An audit as earlier versions ordered it for several machines."""
 
 # Other tasks.
 TRANSCRIPTS = "transcripts.jsonl"
@@ -81,7 +76,7 @@ KEPT = re.compile(
 _SEALED = (SEAL, SEAL_NOTE, SEAL_STAMP, SEAL_SECRET, SEAL_TEXTS)
 _ALWAYS = (RESULT, REPORT, ANSWERS, SPENT, TARGET, *_SEALED)
 _OF = {
-    "audit": (FINISHED, SCORES, MANIFEST, DOCUMENTS, LOOK, BEFORE),
+    "audit": (FINISHED, SCORES, LOOK, BEFORE),
     "evaluation": (EVALUATION, EVALUATION_DATA),
     "leak": (TRANSCRIPTS,),
     "synthesis": (MADE, VOTES, SAFE),

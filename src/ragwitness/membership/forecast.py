@@ -94,7 +94,8 @@ async def look_ahead(
             for sample, rows in zip(samples, kinds, strict=True)
         ]
         # 3. Expected verdicts, with the sample's share of scorable documents.
-        power = simulate(documents.scorable, known_out.scorable) if documents.scorable else {}
+        ranked = documents.scorable and not plan.references
+        power = simulate(documents.scorable, known_out.scorable) if ranked else {}
         methods.append(Expected(name, documents, known_out, learns(audit), power))
     return Outlook(
         methods=tuple(methods),

@@ -281,6 +281,8 @@ class AuditTask(HowRead, Sending, Computing, Sealing):
             hardly = VerdictReach(plan.alpha / 2, distinct, len(plan.known_out)).hardly
             plan = replace(plan, references=self._references(hardly and not traits["shadow"]))
             if plan.references and hardly:
+                if self.method == AUTO:
+                    method, settings = ALONE[-1]
                 config = configure(method, {**dict(ALONE).get(method, {}), **settings})
         # An object in Python has no address.
         target = self.target if isinstance(self.target, str) else ""

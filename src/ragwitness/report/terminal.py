@@ -77,7 +77,7 @@ def _limits(report: ReportDocument, where: str, every: bool) -> Text:
     body = Text(overflow="fold")
     rows, warnings = report.brief or report.facts, report.warnings
     if where and every:
-        rows = tuple(dict.fromkeys((*report.facts, *report.rests_on, *report.settings)))
+        rows = (*report.facts, *report.rests_on, *report.settings)
     for label, value in rows:
         if value:
             body.append(f"{fmt.visible(label)}: " if label else "", style="dim")

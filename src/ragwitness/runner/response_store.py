@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from ragwitness.core.errors import InputError, RagwitnessError
 from ragwitness.core.files import Appender, Closing, at_hand, blocks, open_lines, pack
-from ragwitness.core.run_files import ANSWERS, LINES, SHARDS
+from ragwitness.core.run_files import ANSWERS, LINES
 from ragwitness.core.types import Answer, Query, TokenLogprob
 from ragwitness.runner.hash_chain import HashChain
 
@@ -268,11 +268,8 @@ class AnswerCounts:
 
 
 def files_of(folder: Path, name: str) -> list[Path]:
-    """Return the files of that name in a run folder, and in its parts of earlier versions."""
-    path = folder / name
-    form = at_hand(path)
-    shards = (shard / name for shard in sorted((folder / SHARDS).glob("*-of-*")))
-    return [*([path] if form and form.is_file() else []), *filter(at_hand, shards)]
+    """Return the file of that name in a run folder, if it is there."""
+    return [folder / name] if at_hand(folder / name) else []
 
 
 def pack_run(folder: Path) -> None:
@@ -281,9 +278,8 @@ def pack_run(folder: Path) -> None:
     Where the disk is full or fails, they stay unpacked.
     """
     for name in LINES:
-        for path in files_of(folder, name):
-            with suppress(RagwitnessError):
-                pack(path)
+        with suppress(RagwitnessError):
+            pack(folder / name)
 
 
 class ResponseIndex:
@@ -338,7 +334,7 @@ class ResponseIndex:
         return tuple(responses.values())
 
     def _read_new(self) -> None:
-        forms = [form for path in files_of(self._folder, ANSWERS) if (form := at_hand(path))]
+        forms = [*filter(None, [at_hand(self._folder / ANSWERS)])]
         try:
             sizes = {form: form.stat().st_size for form in forms}
             # A store that is gone or shorter is another one.

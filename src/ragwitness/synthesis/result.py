@@ -111,7 +111,6 @@ def _report(result: SynthesisReport) -> ReportDocument:
         method=result.method,
         target=result.model,
         queries=result.queries,
-        facts=facts,
         brief=(*facts[:3], *promise),
         warnings=result.warnings,
         left_out=result.left_out,

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from ragwitness.core.errors import RagwitnessError
 from ragwitness.core.files import at_hand
-from ragwitness.core.run_files import ANSWERS, MANIFEST, RESULT, SPENT
+from ragwitness.core.run_files import ANSWERS, RESULT, SPENT
 from ragwitness.core.types import Decision, Verdict
 from ragwitness.membership.results.audit import LABELS, AuditResult, documents_table, strength
 from ragwitness.report.document import Cell, Column, LazyRows, Name, ReportDocument, Table
@@ -22,7 +22,7 @@ from ragwitness.runner.budget import Use, logged_uses
 from ragwitness.runner.response_store import files_of
 from ragwitness.stats.rates import Rate
 
-_SIGNS = (RESULT, ANSWERS, SPENT, MANIFEST)
+_SIGNS = (RESULT, ANSWERS, SPENT)
 _BRIEFS, _OPEN = 256, 3  # what is kept of results: what the list says, and results themselves
 
 

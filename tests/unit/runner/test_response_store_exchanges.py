@@ -77,15 +77,6 @@ def test_an_answer_counts_once_its_line_is_written_to_the_end(tmp_path: Path) ->
     assert len(index_of(tmp_path).responses("d")) == 1
 
 
-def test_an_answer_merged_from_a_shard_counts_once(tmp_path: Path) -> None:
-    row = ("documents", "d", Query("q"))
-    keep(tmp_path / "shards" / "1-of-2" / "answers.jsonl", row)
-    assert index_of(tmp_path).counts().answers == 1
-    keep(tmp_path / "answers.jsonl", row, ("documents", "d", Query("other")))
-    assert index_of(tmp_path).counts().stages == {"documents": {"d": 2}}
-    assert len(index_of(tmp_path).responses("d")) == 2
-
-
 def test_what_is_kept_beside_an_answer_is_the_question_alone(tmp_path: Path) -> None:
     keep(tmp_path / "answers.jsonl", ("documents", "d", Query("q")))
     row = json.loads((tmp_path / "answers.jsonl").read_text(encoding="utf-8"))
@@ -129,7 +120,7 @@ def test_a_run_leaves_what_it_asked(tmp_path: Path) -> None:
 def test_no_journal_is_nothing_and_an_unreadable_one_is_said(tmp_path: Path) -> None:
     assert index_of(tmp_path).counts().answers == 0
     assert index_of(tmp_path / "none").responses("d") == ()
-    (tmp_path / "shards" / "1-of-1" / "answers.jsonl").mkdir(parents=True)
+    (tmp_path / "answers.jsonl").mkdir()
     with pytest.raises(InputError, match="Cannot read the response store"):
         index_of(tmp_path).counts()
 

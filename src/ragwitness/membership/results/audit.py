@@ -185,7 +185,7 @@ _NAMES = {"verdicts": "documents", "decision": "verdict", "document": "id"}
 _PRIVATE = {public: private for private, public in _NAMES.items()}
 _SUMMARY = (
     *("alpha", "method", "target", "started", "seconds", "queries", "spent"),
-    *("calibration", "evaluation", "settings", "warnings"),
+    *("calibration", "evaluation", "settings", "warnings", "odds", "left_out"),
 )
 _RATES = ("auc", "accuracy", "f1", "tpr_at_1_fpr", "false_positives", "true_positives")
 _NOT_FINITE = "the score is not a finite number"
@@ -205,15 +205,8 @@ def _head(result: AuditResult) -> Row:
     # null.
     calibration = asdict(result.calibration)
     calibration["scores"] = [x for x in result.calibration.scores if math.isfinite(x)]
-    if result.calibration.likeness is None:  # an earlier version compared no texts
-        for name in ("likeness", "largest_tie", "ties"):
-            del calibration[name]
-    if not result.calibration.groups:
-        del calibration["groups"]
-    if (power := result.calibration.power) is None:
-        del calibration["power"]
-    else:
-        calibration["power"] |= {"told": power.told, "told_out": power.told_out}
+    if power := result.calibration.power:
+        calibration["power"].update(told=power.told, told_out=power.told_out)
     row = plain(asdict(replace(result, verdicts=()))) | {"calibration": plain(calibration)}
     counts, documents = _counts(result)
     unscorable = counts.pop(_UNSCORABLE)
@@ -222,10 +215,6 @@ def _head(result: AuditResult) -> Row:
         **{name: row[name] for name in _SUMMARY},
         "version": result.ragwitness,
     }
-    if result.odds is not None:
-        summary["odds"] = plain(asdict(result.odds))
-    if result.left_out:
-        summary["left_out"] = [asdict(file) for file in result.left_out]
     return {"summary": summary}
 
 

@@ -89,7 +89,7 @@ class Expected:
         documents: Those in question.
         known_out: Those that calibrate.
         shadow_of_your_own: It trains on a shadow system of the auditor's own, unseen by the target.
-        power: By AUC; empty where nothing can be scored.
+        power: By AUC; empty where nothing can be scored, or e-values decide.
     """
 
     method: str
@@ -329,7 +329,12 @@ def _reach(group: list[Expected], outlook: Outlook, *, named: bool) -> str:
     prefix = f"{_names(group)}: " if named else ""
     if not in_question:
         return f"{prefix}no document in question can be scored."
-    sentence = VerdictReach(outlook.alpha, in_question, calibrating, _INSIDE).told
+    alone = (
+        f"Each document gets a verdict by itself, from an e-value of {1 / outlook.alpha:g} if all"
+        f" are inside, and of {in_question / outlook.alpha:g} if one is."
+    )
+    ranks = VerdictReach(outlook.alpha, in_question, calibrating, _INSIDE).told
+    sentence = ranks if group[0].power else alone
     return f"{prefix}{sentence[:1].lower()}{sentence[1:]}" if named else sentence
 
 
