@@ -22,7 +22,11 @@ _ALL_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(?:slow|long)\b", re.
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Read no file of slow tests alone where none is asked for: each process reads every file."""
-    if config.option.markexpr != _QUICK or collection_path.suffix != ".py":
+    if config.option.markexpr != _QUICK:
+        return None
+    if collection_path.is_dir():
+        return collection_path.name == "research" or None  # its conftest marks all of them
+    if collection_path.suffix != ".py":
         return None
     return bool(_ALL_SLOW.search(collection_path.read_text(encoding="utf-8"))) or None
 

@@ -14,6 +14,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from experiments.real.serve import Batcher
 
+pytestmark = pytest.mark.slow
+
 
 class Counted:
     """Answers each question with the size of its batch."""

@@ -248,21 +248,20 @@ def differences(
 ) -> Iterator[str]:
     """Yield the places at which what was recomputed and what is said differ.
 
+    An empty field, or a zero, says what an absent one says: earlier versions left those out.
+
     Args:
         mine: Recomputed.
         theirs: As in the pack.
         place: Where both stand.
         loose: Places that are not compared.
     """
-    if place in loose:
+    if place in loose or not (mine or theirs):
         return
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for name in sorted(mine.keys() | theirs.keys()):
             inner = f"{place}.{name}" if place else name
-            if name in mine and name in theirs:
-                yield from differences(mine[name], theirs[name], inner, loose)
-            elif inner not in loose:
-                yield inner
+            yield from differences(mine.get(name), theirs.get(name), inner, loose)
     elif isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
         if len(mine) != len(theirs):
             yield place
