@@ -66,7 +66,8 @@ def plan(
         method: The audits: all, or names with commas between them.
         alpha: The share of wrong accusations that is accepted.
     """
-    from ragwitness.membership.method_registry import BETTING
+    from ragwitness.membership.auto_select import ALONE
+    from ragwitness.membership.method_registry import BETTING, configure
     from ragwitness.membership.plan import AuditPlan
     from ragwitness.membership.results.assumptions import VerdictReach
     from ragwitness.models.smollm2 import NAME, can_be_had
@@ -81,7 +82,12 @@ def plan(
     betting = [name for name in BETTING if name in configs and can_be_had()]
     if reach.hardly and betting:
         # E-values decide where ranks cannot, by those methods that bet on words.
-        audit, configs = replace(audit, references=(NAME,)), {n: configs[n] for n in betting}
+        audit = replace(audit, references=(NAME,))
+        given = per_method(options)
+        configs = {
+            name: configure(name, {**dict(ALONE).get(name, {}), **given.get(name, {})})
+            for name in betting
+        }
     leave(foresee(audit, configs, proxy, Budget(price_in=price_in, price_out=price_out)), json_out)
     console().print("Nothing was sent." if known_out or audit.references else _RANKS)
 

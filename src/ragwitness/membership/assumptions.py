@@ -122,6 +122,8 @@ def outlier_ids(
 def _two_sample_report(
     asked: Sequence[Document], known: Sequence[Document], openings: Sequence[tuple[int, str]]
 ) -> SetLikeness:
+    from scipy.stats import rankdata
+
     rng = np.random.default_rng(0)
     sets = [_drawn(documents, rng) for documents in (asked, known)]
     texts = [document.text.rstrip()[:_LONGEST] for drawn in sets for document in drawn]
@@ -164,7 +166,8 @@ def _two_sample_report(
     )
     names = common[: _NAMED * len(values)]
     present = np.array([[name in tokens for name in names] for tokens in signs], dtype=np.float64)
-    ranked = _ranks(np.where(np.isnan(measured), _median(measured), measured))
+    # Ranks by column: one outlier weighs no more than the next.
+    ranked = rankdata(np.where(np.isnan(measured), _median(measured), measured), axis=0)
     # 2. A classifier reads all words and all lengths and signs.
     gram = cosines / len(values) + _inner(ranked)
     test = two_sample(gram, np.hstack([ranked, present.reshape(n, -1)]), first, rng)
@@ -186,13 +189,6 @@ def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array(
         [np.median(values_of) if (values_of := c[~np.isnan(c)]).size else 0.0 for c in values.T]
     )
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks by column: one outlier weighs no more than the next."""
-    from scipy.stats import rankdata
-
-    return np.asarray(rankdata(values, axis=0))
 
 
 def _inner(columns: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -338,12 +338,12 @@ async def choose(
             if not pilot.possible:
                 evidence = f"{evidence}, so little may be found; it is asked all the same"
         many = "1 query" if queries == 1 else f"{queries:.3g} queries"
-        cost = f"auto chose {audit.name}: at most {many} a document{beyond}"
+        cost = f"auto chose {audit.name}: about {many} a document{beyond}"
         return Choice(method, config, "; ".join((cost, evidence, *passed)) + ".", spent)
 
     # 1. In the order given; candidates beyond a cap are set aside.
     alone = bool(plan.references) and not ranks_decide(plan, stages.reference)
-    for method, options in ALONE if alone else CANDIDATES:
+    for method, options in (*ALONE, *CANDIDATES[1:]) if alone else CANDIDATES:
         config = fitted_config(configure(method, options), seen.alternatives)
         audit = among(build_audit(method, proxy, config), plan.every_document)
         use, unusable = await _use_of(audit, stages, seen, proxy, by_odds=bool(plan.references))

@@ -193,6 +193,12 @@ async def _count(
     first, _ = await _drive(audit, sample[:_FIRST], repeating, proxy, in_flight)
     if any(a.queries != b.queries for a, b in zip(first, outcomes, strict=False)):
         _, highest = await _drive(audit, sample, repeating, proxy, in_flight)
+    # A method that lists its questions puts them all where answers bring something.
+    listed = getattr(audit, "questions", lambda _: ())
+    most = sum(len(listed(document)) for document in sample) / max(1, len(sample))
+    if spent.queries < most > highest.queries:
+        times = most / spent.queries
+        highest = Spent(most, times * spent.sent, times * spent.answer, spent.longest)
     reasons = Counter(
         outcome.score.reason or "no score"
         for outcome in outcomes

@@ -166,7 +166,7 @@ def with_odds(
 
 _CONFLICT = "unlike documents inside by its rank, and unlike documents outside by its e-value"
 _WEAK = (
-    "its e-value is {:.3g}, and {:.3g} would suffice: its words were not said, or are easy to guess"
+    "an e-value of {:.3g}, and {:.3g} would suffice: the words were not said, or are easy to guess"
 )
 
 

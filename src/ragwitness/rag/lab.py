@@ -151,10 +151,6 @@ async def open_model(address: str, options: TransportOptions | None = None) -> T
     return _alone(address) if _is_ours(address) else await open_target(address, options)
 
 
-def _off(value: str) -> bool:
-    return value in ("off", "no", "0", "false")
-
-
 def originals_of(path: str, **how: Any) -> dict[str, str]:
     """Return the texts by which documents are found, by id.
 
@@ -186,5 +182,5 @@ def _settings(values: dict[str, Any]) -> RagConfig:
             values[key] = int(values[key])
         except ValueError as error:
             raise InputError(f"Lab option {key} must be a whole number.") from error
-    values["retrieve"] = not _off(values.get("retrieve", "on"))
+    values["retrieve"] = values.get("retrieve") not in ("off", "no", "0", "false")
     return rag_config(**values)

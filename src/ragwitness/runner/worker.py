@@ -418,7 +418,12 @@ class Worker:
             )
             self._count_lost(replies, alone=alone)
             queries += len(step)
-            sent += sum(map(_was_sent, replies))
+            sent += sum(
+                reply.sent
+                if isinstance(reply, _TargetReply)
+                else not isinstance(reply, CapReachedError)
+                for reply in replies
+            )
             starts.update(reply.start for reply in replies if isinstance(reply, _TargetReply))
             # 3. A cap ends it: a result from some of its answers would depend on the cap.
             if capped := next((r for r in replies if isinstance(r, CapReachedError)), None):
@@ -463,12 +468,6 @@ class Worker:
             self._unreachable += len(unreachable) if alone else 1
             if self._unreachable >= _GIVE_UP_AFTER:
                 raise unreachable[0]
-
-
-def _was_sent(reply: _TargetReply | BaseException) -> bool:
-    if isinstance(reply, BaseException):
-        return not isinstance(reply, CapReachedError)
-    return reply.sent
 
 
 def _answer(reply: _TargetReply | BaseException) -> Answer:

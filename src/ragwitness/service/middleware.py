@@ -116,7 +116,8 @@ class KeyedAccounts:
         seconds = time.perf_counter() - began
         _REQUESTS.labels(tenant, status).inc()
         _SECONDS.labels(tenant).observe(seconds)
-        _log.info("request", extra={"fields": fields | {"status": status, "ms": _ms(seconds)}})
+        fields |= {"status": status, "ms": round(1000 * seconds, 1)}
+        _log.info("request", extra={"fields": fields})
 
     async def _who(self, headers: Headers) -> Principal:
         """Return who asks; nothing else of a request is believed."""
@@ -127,10 +128,6 @@ class KeyedAccounts:
         if principal is None:
             raise _unauthorized()
         return principal
-
-
-def _ms(seconds: float) -> float:
-    return round(1000 * seconds, 1)
 
 
 def place_of(error: BaseException) -> str:

@@ -287,9 +287,11 @@ class _Synthesis:
             reason = f"its id, which would be written, holds {personal}; give it another"
             return Synthesis(document.id, Fate.WITHHELD, reason=reason, violation="secret")
         try:
-            return self._rechecked(await self.follow(maker(document), document))
+            made = await self.follow(maker(document), document)
         except CapReachedError as error:
             return Synthesis(document.id, Fate.UNASKED, reason=error.message)
+        # A text that is to be written is checked against the conditions once more.
+        return checked(made, self.guard) if made.fate is Fate.PASSED else made
 
     async def follow(self, steps: QueryGenerator[T], document: Document | None = None) -> T:
         """Follow a generator of one record, or of the whole corpus."""
@@ -300,10 +302,6 @@ class _Synthesis:
         self.queries += ended.queries
         self.sent += ended.sent
         return ended.result()
-
-    def _rechecked(self, made: Synthesis) -> Synthesis:
-        """Check a text that is to be written against the conditions once more."""
-        return checked(made, self.guard) if made.fate is Fate.PASSED else made
 
 
 def _apart(made: Sequence[Synthesis], guard: SyntheticGuard) -> tuple[Synthesis, ...]:

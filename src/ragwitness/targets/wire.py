@@ -259,15 +259,12 @@ def content_text(content: object) -> str | None:
         return content
     if not isinstance(content, list):
         _malformed("the message's content is not text")
-    pieces = [
-        piece.get("text") if isinstance(piece, dict) and not _is_thought(piece) else piece
-        for piece in content
-    ]
-    return "".join(piece for piece in pieces if isinstance(piece, str))
-
-
-def _is_thought(piece: JsonObject) -> bool:
-    return bool(re.search("think|thought|reason|summary", str(piece.get("type"))))
+    thought = "think|thought|reason|summary"
+    pieces = [piece if isinstance(piece, dict) else {"text": piece} for piece in content]
+    texts = (
+        piece.get("text") for piece in pieces if not re.search(thought, str(piece.get("type")))
+    )
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _count(value: object) -> int | None:

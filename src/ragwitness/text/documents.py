@@ -302,7 +302,8 @@ def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:
     first: dict[str, tuple[str, bytes]] = {}
     size = 0
     for file, line, row in rows:
-        place = LeftOut(_sayable(file), "", line)
+        # Some names of files are no text.
+        place = LeftOut(file.encode(errors="backslashreplace").decode(), "", line)
         if isinstance(row, _Note):
             notes.setdefault(row.text, []).append(place.name)
             continue
@@ -322,11 +323,6 @@ def _collect(rows: Iterable[Row], name: str) -> LoadedDocuments:
     # Notes of the same kind are one sentence.
     sentences = (f"{_listed(names)}: {note}." for note, names in notes.items())
     return LoadedDocuments(tuple(documents), tuple(left_out), tuple(sentences))
-
-
-def _sayable(name: str) -> str:
-    """Return a name that every file can hold: some names of files are no text."""
-    return name.encode(errors="backslashreplace").decode()
 
 
 def _listed(names: list[str]) -> str:

@@ -263,8 +263,8 @@ class _Named:
         details = []
         for offset, window in _windows(text):
             for start, end, label in self._spans(window):
-                kind = label.removeprefix("B-").removeprefix("I-").replace(" ", "_").upper()
-                if kind.casefold() not in _OTHERS and window[start:end].strip():
+                kind = label.upper()
+                if label.casefold() not in _OTHERS and window[start:end].strip():
                     kind = _LABELS.get(kind, _short(kind))
                     details.append(Personal(offset + start, offset + end, kind))
         return _apart(details)

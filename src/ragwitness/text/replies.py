@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Self
 from unicodedata import normalize
 
@@ -300,10 +300,8 @@ def preamble(text: str, *, cut: bool = False) -> int:
         if not head or not 0 < len(words) <= _MOST:
             continue
         telling = [word for word in words if kinds["words"].fullmatch(word)]
-        if not all(
-            word in telling or word.lower() in STOP_WORDS or kinds["filler"].fullmatch(word)
-            for word in words
-        ):
+        others = [word for word in set(words) - {*telling} if word.lower() not in STOP_WORDS]
+        if not all(map(kinds["filler"].fullmatch, others)):
             continue
         # "Completed paragraph:" announces by its colon, "Sure," by its kind, "The answer is" by
         # its noun.
@@ -382,9 +380,8 @@ def after_thought(text: str) -> tuple[str | None, bool]:
 def stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]:
     """Apply the rules until none matches; return the remaining characters and the rules' names."""
     characters, names = dict(enumerate(text)), list[str]()
-    changed, rounds = True, 0
-    while changed and rounds < _ROUNDS:
-        changed, rounds = False, rounds + 1
+    for _ in range(_ROUNDS):
+        size = len(characters)
         for name, rule in _RULES.items():
             spans = rule("".join(characters.values()), question)
             dropped = {n for span in spans for n in range(*span)}
@@ -393,8 +390,10 @@ def stripped(text: str, question: str) -> tuple[dict[int, str], tuple[str, ...]]
             if dropped and (name == "echo" or any(letters_of(char) for _, char in rest)):
                 # The backslash of a line break in JSON becomes the line break.
                 breaks = {n for n, char in rest if name == "json" and char == "\\"}
-                characters, changed = dict(rest) | dict.fromkeys(breaks, "\n"), True
+                characters = dict(rest) | dict.fromkeys(breaks, "\n")
                 names += [] if name in names else [name]
+        if len(characters) == size:
+            break
     # Blanks at both ends are no part of it.
     inside = [n for n, char in characters.items() if not char.isspace()]
     first, last = (inside[0], inside[-1]) if inside else (0, -1)
@@ -456,7 +455,7 @@ def _signs(text: str, _question: str) -> _Spans:
 
 def _echo(text: str, question: str) -> _Spans:
     words = split_words(text)
-    count, _ = echo(question, [word.text for word in words]) if question else (0, 0)
+    count, _ = echo(question, [word.text for word in words])
     return [(0, words[count].start if count < len(words) else len(text))] if count else []
 
 
@@ -486,8 +485,7 @@ def echo(before: str, reply: Sequence[str]) -> tuple[int, int]:
         Words of the answer that are the echo, and words of ``before`` behind the last of them: 0
         where the answer continues from there.
     """
-    sent = [plain_word(word.text) for word in split_words(before)]
-    words = [plain_word(word) for word in reply]
+    sent, words = plain_words(before), [plain_word(word) for word in reply]
     # 1. The very last words of the question, however few.
     for size in range(min(len(sent), len(words)), 0, -1):
         # One word alone is an echo only where it is no function word, and more follows.
@@ -511,6 +509,13 @@ def same_word(first: str, second: str) -> bool:
     return plain_word(first) == plain_word(second)
 
 
+@lru_cache(64)  # a question's words are looked for in each of its answers
+def plain_words(text: str) -> list[str]:
+    """Return the plain words of a text. The list is shared: it must not be changed."""
+    return [plain_word(word.text) for word in split_words(text)]
+
+
+@lru_cache(1 << 13)
 def plain_word(word: str) -> str:
     """Return a word without case, punctuation around it, and the kind of its letters' codes."""
     plain = without_points(normalize("NFKC", word))

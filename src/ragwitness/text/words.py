@@ -79,6 +79,7 @@ _WORD = script_pattern(
     rf"[\p{{Ps}}\p{{Pi}}]*(?:{_JOINED}|{UNIT})[\p{{P}}--[\p{{Ps}}\p{{Pi}}_]]*"
     rf"|[^{_SPACE}{UNSPACED}]+|[^{_SPACE}]"
 )
+_SPACED = script_pattern(rf"[^{_SPACE}]+")
 _DENSE = script_pattern(rf"{_JOINED}|{UNIT}|[[{LETTER}]--{UNSPACED}]+")
 _CORE = script_pattern(rf"[{LETTER}](?:.*[{LETTER}])?", regex.DOTALL)
 _EXTENDED = script_pattern(rf"[[{LETTER}]--{UNSPACED}]{{2}}|[{LETTER}]\p{{M}}")
@@ -100,7 +101,8 @@ class Word(NamedTuple):
 
 def split_words(text: str) -> list[Word]:
     """Split at white space; units of unspaced scripts stand alone, with the signs behind them."""
-    return list(_words(_WORD, text))
+    # Without such units a word ends at white space alone, which takes less than half of the time.
+    return list(_words(_WORD if _UNSPACED.search(text) else _SPACED, text))
 
 
 def _words(pattern: Pattern, text: str) -> Iterator[Word]:
@@ -345,11 +347,6 @@ def _letter(char: str) -> str:
     return unicodedata.normalize("NFC", "".join(map(_like, visible)))
 
 
-def _syllable(written: str) -> str:
-    """A letter with its marks, composed or apart."""
-    return "".join(map(_letter, unicodedata.normalize("NFC", written)))
-
-
 def _like(char: str) -> str:
     """A digit of any script as ASCII, and a letter as the Latin one that it looks like."""
     if char.isdecimal():
@@ -415,7 +412,7 @@ _READ: dict[str, Callable[[str], str]] = {
     "entity": partial(_settled, html.unescape),
     "escape": _escape,
     "percent": partial(_settled, unquote),
-    "syllable": _syllable,
+    "syllable": lambda written: "".join(map(_letter, unicodedata.normalize("NFC", written))),
     "letter": _letter,
     "code": _code,
 }

@@ -43,7 +43,7 @@ def _chosen(plan, seen=_ALL, piloting=_readable, requests=0, **caps):
 def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
     found = _chosen(plan)
     assert found.method == "joint"
-    assert found.why.startswith("auto chose joint: at most 6 queries a document; ")
+    assert found.why.startswith("auto chose joint: about 6 queries a document; ")
     assert "not passages: the target does not give contexts" in found.why
 
 
@@ -51,7 +51,7 @@ def test_a_target_that_shows_what_it_retrieved_is_read_from_that(plan) -> None:
     found = _chosen(plan, _ALL | {Capability.CONTEXTS})
     assert found.method == "passages"
     assert found.why == (
-        "auto chose passages: at most 1 query a document; the target shows the passages that it"
+        "auto chose passages: about 1 query a document; the target shows the passages that it"
         " retrieves."
     )
 

@@ -9,11 +9,12 @@ import pytest
 
 from ragwitness.core.types import Answer, Capability, Document, Query, Score
 from ragwitness.membership.forecast import look_ahead
-from ragwitness.membership.method_registry import AUDITS, build_audit
-from ragwitness.membership.plan import AuditPlan
+from ragwitness.membership.method_registry import AUDITS, build_audit, configure
+from ragwitness.membership.plan import AuditPlan, among
 from ragwitness.membership.results.forecast import Outlook
 from ragwitness.membership.run import run_audit
 from ragwitness.stats.power import Binormal
+from ragwitness.text.sample import load_sample
 from tests.support.copier import Copier
 from tests.support.library import CLINIC, FERRY
 
@@ -153,3 +154,15 @@ def test_copies_in_question_are_not_asked_about() -> None:
 def test_copies_among_known_documents_count_once() -> None:
     known = (Document("k", "good one"), Document("copy", "good one"))
     assert _picky((Document("a", "good"),), known).methods[0].known_out.documents == 1
+
+
+def test_a_method_that_asks_on_where_words_come_back_is_counted_so() -> None:
+    documents = tuple(load_sample()[:2])
+    plan, proxy = AuditPlan(documents, references=("smollm2",)), Copier()
+    usual = among(build_audit("runon", proxy), documents)
+    asks_on = among(build_audit("runon", proxy, configure("runon", {"further": 12})), documents)
+    audits = {"usual": usual, "asks on": asks_on}
+    one, more = asyncio.run(look_ahead(plan, audits, proxy)).methods
+    assert one.dearest.queries == one.queries == more.queries
+    listed = sum(len(asks_on.questions(document)) for document in documents)
+    assert more.dearest.queries == listed > more.queries

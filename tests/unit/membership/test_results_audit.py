@@ -19,10 +19,12 @@ from ragwitness.membership.results.audit import (
     strength,
     words_of,
 )
+from ragwitness.membership.results.odds import OddsScale
 from ragwitness.report.document import Mark, Table
 from ragwitness.stats.evaluation import evaluate
 
 _IN, _OUT, _UNSURE = Decision.IN, Decision.OUT, Decision.INCONCLUSIVE
+_GUESSES = OddsScale(("smollm2",), 0.05, ())
 _KNOWN = Calibration("known-out", 99, True, "They are like yours.", tuple(map(float, range(99))))
 
 
@@ -69,6 +71,11 @@ def test_a_copy_is_no_document_of_its_own() -> None:
         ({}, "at most 5 % are expected to be outside"),
         ({"settings": {}}, "with probability at most 5 %"),
         ({"calibration": replace(_KNOWN, exact=False)}, "is not known: nobody has confirmed"),
+        # E-values alone decide, or decide nothing, where nobody named documents outside.
+        (
+            {"calibration": replace(_KNOWN, source="generated", exact=False), "odds": _GUESSES},
+            "no more often than the reference models guess",
+        ),
     ],
 )
 def test_the_error_rate_is_promised_only_if_the_calibration_is_exact(changes, says) -> None:

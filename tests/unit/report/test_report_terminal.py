@@ -93,7 +93,7 @@ def test_each_reason_stands_once() -> None:
     )
     text = printed(replace(fake_result(0), verdicts=verdicts))
     assert text.count("too short") == 1
-    assert "2 documents: too short. 1 other reasons" in text
+    assert "2 documents: too short. Other reasons (1) are in" in text
 
 
 def test_markup_and_control_characters_do_nothing() -> None:

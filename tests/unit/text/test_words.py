@@ -1,5 +1,7 @@
 """Words, their places, and passages of a long text."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from ragwitness.text.words import (
     all_letters,
     as_read,
     core,
+    is_unspaced,
     passages,
     split_words,
     telling_tokens,
@@ -19,6 +22,14 @@ def test_words_stand_where_they_say(text: str) -> None:
     words = split_words(text)
     assert all(text[word.start : word.end] == word.text for word in words)
     assert "".join(word.text for word in words) == "".join(text.split())
+
+
+def test_texts_without_unspaced_scripts_are_split_as_all_others() -> None:
+    signs = [chr(code) for code in range(0x250)] + [chr(code) for code in range(0x250, 0x20000, 5)]
+    for sign in signs:
+        if not is_unspaced(sign) and unicodedata.category(sign) != "Cs":
+            alone = f"a{sign}b {sign} ("
+            assert split_words(alone) == split_words(f"{alone} \u79c1")[:-1], f"U+{ord(sign):04X}"
 
 
 def test_unspaced_scripts_are_split_by_character() -> None:

@@ -306,11 +306,6 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def draw_wording(place: Place, wordings: Sequence[str]) -> str:
-    """Draw the wording of a question; the place decides."""
-    return random.Random(place.true).choice(wordings)
-
-
 # One answer: the words behind the run.
 
 
@@ -421,12 +416,13 @@ class Runon:
         # A document alone still tells which of its words are function words.
         background = self.elsewhere or Background([document, *load_sample()])
         runs = find_places(document.text, config, background)
-        # Once through all places with the wordings in turn, then again with another one.
+        # Once through all places with the wordings in turn, then again with another one. Which
+        # sentence of several is asked, the place decides.
         wordings = [(config.question,), (config.sentence,), *filter(None, (config.natural,))]
         turns = [
-            (run, run.question(draw_wording(run, wordings[(number + turn) % len(wordings)])))
+            (run, run.question(random.Random(run.true).choice(wordings[number % len(wordings)])))
             for turn in range(len(wordings))
-            for number, run in enumerate(runs)
+            for number, run in enumerate(runs, turn)
         ]
         return [
             (run, Query(text, config.max_tokens, top_logprobs=config.top_logprobs))

@@ -22,6 +22,7 @@ from ragwitness.text.replies import (
     declines,
     echo,
     plain_word,
+    plain_words,
     preamble,
     same_word,
     stripped,
@@ -346,8 +347,7 @@ def align(passage: Sequence[Word], half: int, answer: Sequence[str]) -> dict[int
 
 def begins_to_echo(before: str, reply: Sequence[str]) -> bool:
     """Whether an answer that was cut had only begun to repeat the question."""
-    sent = [plain_word(word.text) for word in split_words(before)]
-    words = [plain_word(word) for word in reply]
+    sent, words = plain_words(before), [plain_word(word) for word in reply]
     words = words[:-1] if len(words) > 2 else words  # the last one may be cut itself
     size = len(words)
     starts = range(len(sent)) if size != 1 else range(1)
@@ -365,7 +365,7 @@ def said_at(words: Sequence[Word], word: str, before: str) -> list[int]:
         word: The next word.
         before: The question.
     """
-    last = plain_word((split_words(before) or [Word("", 0, 0)])[-1].text)
+    last = (plain_words(before) or [""])[-1]
     numbers = [0]
     for number, candidate in enumerate(words[:_SENTENCE]):
         behind = last not in STOP_WORDS and same_word(words[number - 1].text, last)

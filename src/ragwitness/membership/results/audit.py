@@ -245,15 +245,15 @@ def _document_row(verdict: Verdict) -> Row:
             if math.isfinite(word.probability.low) and math.isfinite(word.probability.high)
         ],
         **({"windows": verdict.windows, "share": verdict.share} if verdict.windows else {}),
-        **({} if verdict.e_value is None else _odds_row(verdict)),
-    }
-
-
-def _odds_row(verdict: Verdict) -> Row:
-    return {
-        "e_value": finite(verdict.e_value),
-        "e_level": finite(verdict.e_level),
-        "by": verdict.by,
+        **(
+            {
+                "e_value": finite(verdict.e_value),
+                "e_level": finite(verdict.e_level),
+                "by": verdict.by,
+            }
+            if verdict.e_value is not None
+            else {}
+        ),
     }
 
 
@@ -482,7 +482,8 @@ def how_often_wrong(result: AuditResult) -> str:
     # Benjamini-Hochberg bounds the share of false accusations; without it alpha bounds each test by
     # itself (docs/design/verdicts.md).
     key = "corrected" if _correction(result) != "none" else "single"
-    if any("odds" in (verdict.by or "") for verdict in result.verdicts):
+    by_odds = result.odds is not None and result.calibration.source == "generated"
+    if by_odds or any("odds" in (verdict.by or "") for verdict in result.verdicts):
         key = "odds"
     elif result.calibration.unlike or not result.calibration.exact:
         key = "unlike" if result.calibration.unlike else "not_exact"
@@ -657,7 +658,7 @@ def _remarks(result: AuditResult) -> Iterator[Paragraph]:
         first = next(v.document for v in result.verdicts if v.reason == reason)
         line = f"{fmt.documents(n) if n > 1 else first}: {reason}."
         if more := len(reasons) - 1:
-            line += f" {fmt.count(more)} other reasons are in {{where}}."
+            line += f" Other reasons ({fmt.count(more)}) are in {{where}}."
         yield Paragraph(line, "", brief=True)
     if (total := len(result.verdicts)) > _ALL:
         text = f"The {_TELLING} most telling are shown; {fmt.count(total - _TELLING)} more in "

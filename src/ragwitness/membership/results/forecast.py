@@ -12,7 +12,6 @@ from ragwitness.core.types import Shown
 from ragwitness.membership.results.assumptions import VerdictReach
 from ragwitness.report import formatting as fmt
 from ragwitness.report.document import (
-    Block,
     Cell,
     Name,
     Paragraph,
@@ -102,9 +101,7 @@ class Expected:
     def queries(self) -> int:
         """Queries to the target in all, known-out documents included."""
         workloads = (self.documents, self.known_out)
-        return round(
-            sum(workload.documents * workload.per_document.queries for workload in workloads)
-        )
+        return sum(workload.per_document.of(workload.documents).queries for workload in workloads)
 
     @property
     def dearest(self) -> Use:
@@ -161,7 +158,7 @@ class Outlook(Shown):
         if self.seconds_per_short_answer is None:
             return None
         in_turn = method.queries * self.seconds_per_short_answer
-        return in_turn / max(1, self.in_flight), in_turn
+        return in_turn / self.in_flight, in_turn
 
 
 def dump(outlook: Outlook) -> Row:
@@ -213,8 +210,10 @@ def sections(outlook: Outlook) -> tuple[Section, ...]:
     groups = _by_counts(outlook.methods)
     found_sections = [Section("costs", "Costs", (_costs(outlook), *_hints(_about_costs(outlook))))]
     if any(method.power for method in outlook.methods):
-        power: list[Block] = [_powers(groups), *_hints(_about_power(outlook))]
-        found_sections.append(Section("power", "Expected share of members found", tuple(power)))
+        hints = _hints(_about_power(outlook))
+        found_sections.append(
+            Section("power", "Expected share of members found", (_powers(groups), *hints))
+        )
     # The numbers of documents alone say what can be decided at all, so methods share a sentence.
     reach = (_reach(group, outlook, named=len(groups) > 1) for group in groups)
     decided = tuple(Paragraph(line, "", brief=True) for line in reach)
@@ -253,9 +252,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
     first = outlook.methods[0]
     counted = []
     for workload, kind in ((first.documents, "in question"), (first.known_out, "known outside")):
-        sampled = (
-            f" (counted on {workload.sampled})" if workload.sampled < workload.documents else ""
-        )
+        sampled = f" (counted on {workload.sampled})" * (workload.sampled < workload.documents)
         counted.append(f"{fmt.count(workload.documents)} {kind}{sampled}")
     yield (
         f"{' and '.join(counted)}. lost: documents in question without a score before the first"
@@ -280,9 +277,7 @@ def _about_costs(outlook: Outlook) -> Iterable[str]:
         if method.dearest.queries > method.queries
     ]
     if repeaters:
-        yield (
-            f"A target that repeats the question is asked more, at most: {', '.join(repeaters)}."
-        )
+        yield f"Where words come back, more is asked, at most: {', '.join(repeaters)}."
     for method in outlook.methods:
         if method.shadow_of_your_own:
             yield f"{method.method}: its shadow system is your own and costs the target nothing."
@@ -334,8 +329,7 @@ def _reach(group: list[Expected], outlook: Outlook, *, named: bool) -> str:
         f" are inside, and of {in_question / outlook.alpha:g} if one is."
     )
     ranks = VerdictReach(outlook.alpha, in_question, calibrating, _INSIDE).told
-    sentence = ranks if group[0].power else alone
-    return f"{prefix}{sentence[:1].lower()}{sentence[1:]}" if named else sentence
+    return prefix + (ranks if group[0].power else alone)
 
 
 def _names(group: list[Expected]) -> str:
