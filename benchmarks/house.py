@@ -294,7 +294,7 @@ def ceilings(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def excesses() -> list[str]:
-    """Return what is above its ceiling, in words."""
+    """Return what is above its ceiling, and imports and names that may not be, in words."""
     limits = tomllib.loads(BUDGET.read_text())
     words = []
     for room, (code, nodes) in code_of(sources()).items():
@@ -307,6 +307,9 @@ def excesses() -> list[str]:
         words.append(f"{share:.2f} % of local names are riddles, above {limits['riddle_percent']}")
     if (count := sum(1 for path in texts([WHEEL]) for _ in findings(path))) > limits["twice_read"]:
         words.append(f"{count} sentences are read twice, above {limits['twice_read']}")
+    words += [f"these files import each other: {', '.join(group)}" for group in circles()]
+    words += [f"{name} imports {other}, which is above or beside it" for name, other in climbs()]
+    words += [f"several classes are called {name}" for name in repeated_classes(sources())]
     return words
 
 

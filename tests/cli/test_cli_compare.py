@@ -63,6 +63,7 @@ def result_of(corpus: Path) -> dict[str, object]:
     return json.loads((corpus.parent / "run" / "result.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_page_shows_what_data_buys_and_costs(command: Command, corpus: Path) -> None:
     safe = _write(corpus.parent / "safe.jsonl", [
         {"id": one.id, "text": f"somebody wrote about {one.text.split()[3]}"}

@@ -59,7 +59,17 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def lab(files) -> Iterator[str]:
-    command = [*_CLI, "lab", "serve", "--corpus", str(files["corpus"]), "--port", "0"]
+    yield from _served(files)
+
+
+@pytest.fixture(scope="module")
+def repeating(files) -> Iterator[str]:
+    """A lab whose answers cost no time. The audit's own model is the reader all the same."""
+    yield from _served(files, "--generator", "repeat")
+
+
+def _served(files, *options: str) -> Iterator[str]:
+    command = [*_CLI, "lab", "serve", "--corpus", str(files["corpus"]), "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         for line in server.stdout:
@@ -75,12 +85,12 @@ def lab(files) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def audited(files, lab) -> dict[str, object]:
+def audited(files, repeating) -> dict[str, object]:
     out = files["folder"] / "out.json"
     arguments = [
         "audit",
         "--yes",
-        lab,
+        repeating,
         "--documents",
         files["documents"],
         "--known-out",
@@ -141,6 +151,7 @@ def test_report_is_one_escaped_page(audited, files) -> None:
     HTMLParser().feed(page)
 
 
+@pytest.mark.slow
 def test_the_same_command_with_formats_is_answered_from_the_journal(audited, files) -> None:
     journal, out = _journal(files["folder"] / "run"), files["folder"] / "ci"
     before = journal.read_bytes()

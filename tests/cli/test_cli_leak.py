@@ -83,6 +83,7 @@ def test_a_lab_leaks(files: dict[str, Path], command: Command) -> None:
     assert "Private text" not in (run / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_stored_transcripts_are_scored_without_asking(
     files: dict[str, Path], command: Command
 ) -> None:
@@ -366,6 +367,7 @@ def test_two_attacks_of_250_prompts_killed_three_times(files: dict[str, Path]) -
     _killed(files, prompts=250, kills=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isolated", [False, True])
 def test_records_of_another_tenant_are_looked_for_with_a_key_of_ones_own(
     files: dict[str, Path],

@@ -21,6 +21,7 @@ def typed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return int(stop.value.code or 0)
 
 
+@pytest.mark.slow
 def test_questions_are_written_in_bulk_and_read_back(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     texts = load_sample(60)

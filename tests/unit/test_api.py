@@ -124,6 +124,7 @@ def test_a_pack_is_verified_by_what_its_verifier_knew():
         rw.verify(pack, STORED.parent / "attest" / "trust-v3.json")
 
 
+@pytest.mark.slow
 def test_accounts_are_audited_at_one_level_by_their_keys_or_their_own_systems(
     tmp_path, monkeypatch
 ):

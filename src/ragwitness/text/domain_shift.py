@@ -71,12 +71,14 @@ def measure(text: str, words: Sequence[str]) -> tuple[float, ...]:
     )
 
 
+@functools.cache
 def is_mark(sign: str) -> bool:
     """Whether a character is neither a letter, a figure nor white space."""
     return not letters_of(sign) and not sign.isspace()
 
 
-def kind_words(text: str) -> list[str]:
+@functools.lru_cache(1 << 11)  # sets of texts are compared in several ways
+def kind_words(text: str) -> Sequence[str]:
     """Return words without case; letters and pairs of letters in scripts without spaces."""
     words: list[str] = []
     for word in _WORD.findall(text.casefold()):
@@ -208,7 +210,7 @@ def _distance(known: Sequence[str], texts: Sequence[str]) -> tuple[Float64, Floa
             n for c, n in characters.items() if not letters_of(c) and c != " " and marks[c] <= known
         )
         rates.append(alone / max(1, len(text)))
-        named = [0.0 if np.isnan(value) else value for value in measure(text, row)]
+        named = np.nan_to_num(measure(text, row))
         return [*np.sqrt(rates), *np.log1p(named), len(set(row)) / size]
 
     # 2. A row of style for every text.

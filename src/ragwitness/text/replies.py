@@ -349,7 +349,7 @@ _ITEM = re.compile(
     r"^[ \t]*(?:[-\u2022\u2023\u25aa\u2013\u2014*+]|\(?\d{1,2}[.)])[ \t]+(?=\S)", re.M
 )
 _SIGNS = re.compile(
-    r"(?:[^\w\s\"'\u201c\u2018\u00ab(\[{<$\u20ac\u00a3+\-#@&%\\|*`_~.,]|\.{2,})+\s*"
+    r"\s*(?:[^\w\s\"'\u201c\u2018\u00ab(\[{<$\u20ac\u00a3+\-#@&%\\|*`_~.,]|\.{2,})+\s*"
 )
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u00ab": "\u00bb", "'": "'", "\u2018": "\u2019"}
 _FIELD = re.compile(r'"([^"\\\d]{1,40})"\s*:\s*("(?:[^"\\]|\\.)*(?:"|$)|true|false|-?\d[\d.]*)')
@@ -448,11 +448,6 @@ def _item(text: str, _question: str) -> _Spans:
     return [items[0].span()] if only and not re.search(r"\s\(?2[.)]\s", text) else []
 
 
-def _signs(text: str, _question: str) -> _Spans:
-    signs = _SIGNS.match(text, len(text) - len(text.lstrip()))
-    return [(0, signs.end())] if signs else []
-
-
 def _echo(text: str, question: str) -> _Spans:
     words = split_words(text)
     count, _ = echo(question, [word.text for word in words])
@@ -464,7 +459,7 @@ _RULES: dict[str, Callable[[str, str], _Spans]] = {
     "markdown": _markdown,
     "json": _json,
     "item": _item,
-    "signs": _signs,
+    "signs": lambda text, _: [signs.span() for signs in (_SIGNS.match(text),) if signs],
     "quotation": _quotation,
     "preamble": lambda text, _: [(0, preamble(text))],
     "echo": _echo,

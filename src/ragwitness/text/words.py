@@ -436,6 +436,7 @@ def _plain(match: regex.Match[str]) -> str:
     return _READ[name](match[0]) if name in _READ else _PLAIN.get(name, match[0])
 
 
+@lru_cache(1 << 11)  # a record is read by many measures
 def canonical_text(text: str) -> str:
     """Return the canonical form of a text; its case is kept, since some measures count it."""
     if _MARKED.search(text):

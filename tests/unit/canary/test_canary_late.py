@@ -104,6 +104,7 @@ def test_the_power_of_late_slots_is_told_as_it_is() -> None:
     assert beside[ModelVerdict.INCONCLUSIVE] == 0
 
 
+@pytest.mark.slow
 def test_too_few_late_slots_are_refused_with_the_number_that_is_needed() -> None:
     def refusal(slots: int, late: int, **settled: object) -> str:
         with pytest.raises(InputError) as stop:

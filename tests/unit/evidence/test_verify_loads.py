@@ -82,6 +82,7 @@ def ours(kind: str) -> set[str]:
     return {one for one in loaded(kind) if one.partition(".")[0] == "ragwitness"}
 
 
+@pytest.mark.slow
 def test_what_is_loaded_is_the_list() -> None:
     listed = set(LIST.read_text().split())
     found = set().union(*map(ours, FILES))

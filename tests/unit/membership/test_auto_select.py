@@ -40,6 +40,7 @@ def _chosen(plan, seen=_ALL, piloting=_readable, requests=0, **caps):
     return asyncio.run(choose(plan, _report(seen, requests), own, Budget(**caps), piloting))
 
 
+@pytest.mark.slow
 def test_the_first_candidate_is_taken_where_nothing_speaks_against_it(plan) -> None:
     found = _chosen(plan)
     assert found.method == "joint"

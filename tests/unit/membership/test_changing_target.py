@@ -72,6 +72,7 @@ def test_no_document_is_accused_because_the_target_changed(after: int, monkeypat
     assert sum(p <= 0.05 for p in p_values) <= 3
 
 
+@pytest.mark.slow
 def test_drift_decides_for_a_collection_no_oftener_than_the_level() -> None:
     """Nothing is held; scores rise step by step or at once (all of it, 2,000 times: test_owner)."""
 
@@ -303,6 +304,7 @@ def test_the_order_of_asking_is_another_each_time_and_follows_from_no_count() ->
     assert sum(order[-1] in mine for order in orders) <= 6  # more by chance once in a million
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [10, 60])
 def test_another_collection_in_the_same_folder_is_not_decided(tmp_path, others: int) -> None:
     texts = load_sample()

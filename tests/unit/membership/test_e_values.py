@@ -419,6 +419,7 @@ def test_known_outside_documents_of_any_kind_test_the_scale(references: Guessing
     assert result.odds.alpha == result.alpha == 0.05
 
 
+@pytest.mark.slow
 def test_ranks_and_e_values_share_the_level_where_both_can_decide(references: Guessing) -> None:
     held, result = _audited(100)
     assert (result.alpha, result.odds.alpha) == (0.05, 0.025)
@@ -427,6 +428,7 @@ def test_ranks_and_e_values_share_the_level_where_both_can_decide(references: Gu
     assert set(by) == {"ranks and odds", "ranks"}
 
 
+@pytest.mark.slow
 def test_a_target_that_searches_the_web_is_not_accused_where_public_texts_are_given(
     references: Guessing,
 ) -> None:

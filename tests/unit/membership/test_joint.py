@@ -20,7 +20,7 @@ from ragwitness.runner.worker import Done, advance
 from ragwitness.text.sample import load_sample
 
 _SAMPLE = load_sample()
-_HELD, _OTHERS, _KNOWN = _SAMPLE[:6], _SAMPLE[300:306], _SAMPLE[400:460]
+_HELD, _OTHERS, _KNOWN = _SAMPLE[:3], _SAMPLE[300:303], _SAMPLE[400:442]
 
 
 class Reader:

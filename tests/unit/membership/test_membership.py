@@ -95,6 +95,7 @@ def test_the_same_run_again_asks_nothing_and_says_the_same(plan, tmp_path) -> No
     assert again.verdicts == first.verdicts
 
 
+@pytest.mark.slow
 def test_order_of_the_documents_changes_no_verdict(plan) -> None:
     target = _target(plan)
     first = {v.document: v for v in _run(plan, target).verdicts}
@@ -102,6 +103,7 @@ def test_order_of_the_documents_changes_no_verdict(plan) -> None:
     assert {v.document: v for v in _run(turned, target).verdicts} == first
 
 
+@pytest.mark.slow
 def test_without_known_out_the_result_says_approximate(plan) -> None:
     result = _run(replace(plan, known_out=()), _target(plan))
     assert result.calibration.source == "auxiliary"
@@ -146,6 +148,7 @@ def test_nothing_is_sent_where_nothing_can_be_scored(plan, part) -> None:
         _run(replace(plan, **{part: tiny}), target)
 
 
+@pytest.mark.slow
 def test_a_copy_has_the_verdict_of_its_original_and_is_no_test_of_its_own(plan) -> None:
     alone = _run(plan, _target(plan))
     first = plan.documents[0]

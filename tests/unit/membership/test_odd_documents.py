@@ -180,6 +180,7 @@ def test_another_task_that_quoted_a_part_is_named_and_a_finished_run_stays(tmp_p
         _audit(plan, target, run)
 
 
+@pytest.mark.slow
 def test_a_collection_sent_before_is_not_decided(tmp_path) -> None:
     target = _Knows()
     plan = AuditPlan(_SAMPLE[:40], known_out=_SAMPLE[100:200])
@@ -217,6 +218,7 @@ class _Styles:
         return Score(sum(random.Random(part).gauss(0, 1) for part in parts))
 
 
+@pytest.mark.slow
 def test_documents_of_few_authors_hold_their_level_by_group(monkeypatch) -> None:
     asked, known = _grouped(range(5), 4, 0), _grouped(range(5, 45), 5, 100)
     plan = AuditPlan(asked, known_out=known)

@@ -104,5 +104,6 @@ def test_a_life_of_changes_refutes_no_more_than_was_promised(tmp_path: Path, wor
     assert audit(tmp_path / "s.db", worlds, forget=False) <= EPSILON
 
 
+@pytest.mark.slow
 def test_the_audit_finds_a_service_that_draws_again(tmp_path: Path) -> None:
     assert audit(tmp_path / "s.db", 40, forget=True) > EPSILON

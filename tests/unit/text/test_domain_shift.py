@@ -33,6 +33,7 @@ def test_a_text_of_another_kind_lies_beyond_all_known_ones(known: int) -> None:
     assert (conformal_p_values(found, own) <= 0.02).all()
 
 
+@pytest.mark.slow
 def test_texts_of_the_same_kind_are_lost_no_oftener_than_the_level() -> None:
     """500 texts, each ranked among 60 that it was drawn with: at .02 some 8 are expected."""
     lost = 0

@@ -90,6 +90,7 @@ def _bent(data: bytes, seed: int) -> bytes:
     return bytes(bent)
 
 
+@pytest.mark.slow
 def test_both_accept_the_norms_of_an_index(short, norm: bytes) -> None:
     assert _first_norm(short, norm)
     assert second_verifier.norms_hold(FORM, short.public.encode(), b"window", norm)

@@ -91,7 +91,7 @@ def test_random_selections_with_many_ties_are_proved(top: int) -> None:
     shape = Shape(SLOTS, top, 1, 4, 8)
     draw = random.Random(top)
     claims, proofs = [], []
-    for turn in range(12):
+    for turn in range(6):
         capacity = draw.choice([top, 9, 30, 520])
         rows = np.array([[draw.randrange(-2, 3)] for _ in range(capacity)], np.int16)
         secret = commit_columns(rows, shape)

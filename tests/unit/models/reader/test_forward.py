@@ -29,6 +29,7 @@ def full(network: Network, ids: np.ndarray) -> np.ndarray:
     return network.logits(advance(network, network.new_cache(len(ids)), ids, len(ids)))
 
 
+@pytest.mark.slow
 def test_logits_equal_transformers(folder: Path, ids: np.ndarray, full: np.ndarray) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
