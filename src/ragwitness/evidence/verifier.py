@@ -512,7 +512,7 @@ def _rests(case: PackCase) -> tuple[str, ...]:
     return (
         f"Signer: the key is {case.pack.key.text}, {origin}. Its holder recorded the answers; a"
         " recording that was made up is refuted by asking the system again.",
-        "Documents: that those known to be outside are outside is the signer's word.",
+        "Documents: that those named as outside, if any, are outside is the signer's word.",
     )
 
 

@@ -45,6 +45,7 @@ def test_a_candidate_that_was_always_refused_stands_last() -> None:
     assert (equal[:, 2] < equal[:, :2].min(axis=1)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_a_filter_leaves_the_test_exact(share: float) -> None:
     """A model with likes of its own and a filter with dislikes of its own; t* is drawn anew."""

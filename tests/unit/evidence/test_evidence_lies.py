@@ -351,6 +351,7 @@ def _unlogged(forger: Forger) -> None:
     forger.relink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lie", [name for name, (_, check) in LIES.items() if check.split(".")[0] in _LATER]
 )

@@ -61,7 +61,7 @@ def _run(plan: AuditPlan, target: LabTarget, mode: str = "few", run=None):
     return asyncio.run(run_audit(plan, target, audit, run=run))
 
 
-@pytest.mark.parametrize("mode", ["few", "probing"])
+@pytest.mark.parametrize("mode", ["few", pytest.param("probing", marks=pytest.mark.slow)])
 def test_members_are_found_and_non_members_are_not(plan, mode) -> None:
     result = _run(plan, _target(plan), mode)
     by_truth = {
@@ -86,6 +86,7 @@ def test_without_retrieval_nothing_is_found(plan) -> None:
     assert result.count(Decision.IN) == 0
 
 
+@pytest.mark.slow
 def test_the_same_run_again_asks_nothing_and_says_the_same(plan, tmp_path) -> None:
     target = _target(plan)
     first = _run(plan, target, run=tmp_path)

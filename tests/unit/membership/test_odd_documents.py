@@ -100,7 +100,7 @@ def test_members_like_the_others_keep_their_verdict_beside_odd_ones() -> None:
 # What earlier runs sent.
 
 
-@pytest.mark.parametrize("folders", [True, False])
+@pytest.mark.parametrize("folders", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_service_that_remembers_an_earlier_audit_accuses_nobody(tmp_path, folders) -> None:
     target = _Knows()
     runs = [tmp_path / name if folders else None for name in ("first", "second", "third")]

@@ -20,6 +20,7 @@ transformers = pytest.importorskip("transformers")
 from ragwitness.models.embedders import HFEmbedder
 from ragwitness.models.hf import HFLanguageModel
 
+pytestmark = pytest.mark.slow  # torch takes seconds to load
 PROMPTS = [
     conversation(TEXT, "What?", "the doctor"),
     conversation(TEXT, "Who?"),

@@ -22,6 +22,8 @@ from tests.unit.rag.rag_fakes import served
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+pytestmark = pytest.mark.slow  # torch takes seconds to load
+
 from ragwitness.models.hf import HFLanguageModel
 
 TEXT = "one two three two one two"

@@ -64,7 +64,7 @@ def _facts(result: Examination) -> tuple[tuple[str, str], ...]:
         ("alternatives per token", str(report.alternatives)),
         ("prompt scores (echo)", {True: "yes", False: "no", None: "not asked"}[report.echo]),
         ("first answer", quote(report.text)),
-        ("seconds per answer", f"{report.latency:.2f}"),
+        ("seconds of one answer", f"{report.latency:.2f}"),
         ("queries spent", str(report.requests + sum(p.queries for p in result.pilots.values()))),
         *((f"pilot of {name}", pilot.told) for name, pilot in result.pilots.items()),
         ("audits possible", ", ".join(named) or "none"),

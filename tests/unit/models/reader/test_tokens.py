@@ -25,6 +25,7 @@ MESSAGES = (
 )
 
 
+@pytest.mark.slow
 def test_layout_equals_transformers(folder: Path, tokenizer: ReaderTokenizer) -> None:
     transformers = pytest.importorskip("transformers")
     theirs = transformers.AutoTokenizer.from_pretrained(folder)
