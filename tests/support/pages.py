@@ -85,7 +85,7 @@ def walk(page: str, folder: Path, codes: dict[str, tuple[int, ...]] | None = Non
             done = subprocess.run(command, cwd=place, capture_output=True, text=True)
             right = (0, *(c for word, more in (codes or {}).items() if word in line for c in more))
             assert done.returncode in right, f"{line}\n{done.stdout}\n{done.stderr}"
-            printed = re.findall(r"\S+\+[0-9a-f]{8}\+[\w+/=]+", done.stdout + done.stderr)
+            printed = re.findall(r"[\w.-]+\+[0-9a-f]{8}\+[\w+/]{44}", done.stdout + done.stderr)
             key = printed[-1] if printed else key
     return typed
 

@@ -21,7 +21,7 @@ try:
 except (ImportError, ValueError, OSError):
     pass
 import xllamacpp
-parameters = xllamacpp.CommonParams()
+parameters, sys.excepthook = xllamacpp.CommonParams(), lambda *_: None
 parameters.model.path, parameters.n_ctx, parameters.verbosity = sys.argv[1], 64, 1
 parameters.warmup, parameters.fit_params = False, False
 server = xllamacpp.Server(parameters)
@@ -38,6 +38,7 @@ def refuse_bent(path: Path) -> None:
     limit = _MEMORY + 3 * os.path.getsize(path)
     command = [sys.executable, "-P", "-c", _PROGRAM, str(path), str(limit)]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - our program
+    # A thread of llama.cpp writes its reason: Python's own words would stand between.
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").split("\n")
         errors = filter(None, (line.partition(" E ")[2] for line in lines))
