@@ -89,6 +89,7 @@ def test_what_is_loaded_is_the_list() -> None:
     assert sorted(found ^ listed) == [], "meant? python -m tests.unit.evidence.test_verify_loads"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FILES)
 def test_it_is_no_more_than_can_be_read(kind: str) -> None:
     modules = modules_of(WHEEL)

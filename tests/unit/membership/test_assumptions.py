@@ -55,6 +55,7 @@ def test_versions_of_few_documents_do_not_calibrate_for_many() -> None:
     assert not likeness(mine, others).unlike
 
 
+@pytest.mark.slow
 def test_halves_of_one_kind_are_alike(kinds) -> None:
     found = [likeness(documents[:25], documents[25:]) for documents in kinds.values()]
     # At level .01 at most 2 of 12 with probability .9998.

@@ -249,6 +249,7 @@ def test_a_document_that_failed_and_is_asked_alone_later_is_not_accused(tmp_path
     assert "asked at another time" in result.verdicts[0].reason
 
 
+@pytest.mark.slow
 def test_an_audit_of_several_workers_that_was_interrupted_twice_stays_exact(tmp_path) -> None:
     plan = replace(_plan(20, 100), in_flight=6)
     held = {one.text for one in plan.documents[:10]}
@@ -284,6 +285,7 @@ def test_answers_of_before_starts_were_kept_are_of_one_unknown_start(tmp_path) -
     assert not _resumed(plan, _Turning(0), tmp_path).calibration.exact
 
 
+@pytest.mark.slow
 def test_the_order_of_asking_is_another_each_time_and_follows_from_no_count() -> None:
     """Whoever is asked last scores highest; with 108 and 5 that was always one in question."""
     asked: list[str] = []
@@ -416,6 +418,7 @@ def test_figures_and_signs_make_another_question(one: str, other: str) -> None:
     assert not any("asks the same" in (verdict.reason or "") for verdict in result.verdicts)
 
 
+@pytest.mark.slow
 def test_looks_at_a_part_share_one_level_and_the_same_look_twice_is_one(tmp_path) -> None:
     plan = _plan(20, 100)
 

@@ -122,6 +122,7 @@ def test_a_service_that_remembers_an_earlier_audit_accuses_nobody(tmp_path, fold
     assert not kept.calibration.exact
 
 
+@pytest.mark.slow
 def test_both_kinds_sent_before_are_exact_and_known_ones_alone_are_not(tmp_path) -> None:
     plan = AuditPlan(_SAMPLE[:20], known_out=_SAMPLE[100:200])
     target = _Knows()

@@ -173,6 +173,7 @@ def test_a_pilot_that_costs_more_than_the_caps_is_named(tmp_path) -> None:
         _pilot(_Chat(), run=tmp_path, limiter=limiter)
 
 
+@pytest.mark.slow
 def test_auto_goes_on_where_the_pilot_reads_nothing_and_says_so() -> None:
     plan = AuditPlan(tuple(_SAMPLE[:4]), tuple(_KNOWN))
 

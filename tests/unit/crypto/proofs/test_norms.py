@@ -84,7 +84,7 @@ def verdict(made: Made) -> str:
 # --- what holds
 
 
-@pytest.mark.parametrize("count", [1, 30, 700])
+@pytest.mark.parametrize("count", [1, 30, pytest.param(700, marks=pytest.mark.slow)])
 def test_short_rows_are_proved(count: int) -> None:
     secret, data = held(1, count)
     assert verdict((secret.public, b"window", data)) == "accepted"

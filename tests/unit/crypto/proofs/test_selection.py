@@ -86,7 +86,7 @@ def test_a_true_answer_is_proved(capacity: int) -> None:
     assert again[64:112] != data[64:112]  # its blinds are new
 
 
-@pytest.mark.parametrize("top", [1, 2, 5])
+@pytest.mark.parametrize("top", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 5))])
 def test_random_selections_with_many_ties_are_proved(top: int) -> None:
     shape = Shape(SLOTS, top, 1, 4, 8)
     draw = random.Random(top)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from ragwitness.leakage.score.hits import explained_leaks
 
 RNG = random.Random(1)
@@ -67,6 +69,7 @@ def test_words_that_the_prompt_gave_away_tell_nothing() -> None:
     assert _leaked(" and then ".join(words), prompt=given)[0] == [2]
 
 
+@pytest.mark.slow
 def test_records_and_background_leak_alike_where_neither_is_known() -> None:
     """Texts of one house under answers of the same house: both shares are the same on average."""
     phrases = [_text(f"p{n}")[:80] for n in range(60)]

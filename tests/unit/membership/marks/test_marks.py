@@ -324,13 +324,8 @@ def _driven(key: MarksKey, number: int, answer: Answerer, alpha: float = 0.05) -
     return step.value
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *(pytest.param(answer, marks=pytest.mark.slow) for answer in (_first, _likely, _tires)),
-        _both,
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", [_first, _likely, _tires, _both])
 def test_a_system_without_the_copy_is_called_in_no_more_often_than_alpha(answer):
     base = MarksKey.fresh(twenty().documents[:1])
     wrong, winnings = 0, 0.0
