@@ -62,12 +62,12 @@ def project(tmp_path: Path, wheel: Path) -> Path:
 
 
 @contextmanager
-def serving(project: Path, *names: str, generator: str = "reader") -> Iterator[str]:
+def serving(project: Path, *names: str) -> Iterator[str]:
     """Address of a system of ours over some of the project's documents."""
     rows = [(project / "privacy" / f"{name}.jsonl").read_text() for name in names]
     (project / "index.jsonl").write_text("".join(rows))
     command = [sys.executable, "-m", "ragwitness", "lab", "serve", "--port", "0"]
-    command += ["--generator", generator, "--corpus"]
+    command += ["--generator", "repeat", "--corpus"]
     with subprocess.Popen(
         [*command, str(project / "index.jsonl")], stdout=subprocess.PIPE, text=True
     ) as server:
@@ -178,7 +178,7 @@ def test_the_action_fails_a_job_by_what_it_finds(
     }
     own = environment | runner
     (project / "temp").mkdir()
-    with serving(project, *held, generator="repeat") as address:
+    with serving(project, *held) as address:
         inputs = usual | use["with"] | {"target": address, "key": "", "options": "--method s2mia"}
         codes = [
             step(
@@ -200,7 +200,7 @@ def test_the_action_fails_a_job_by_what_it_finds(
 
 def test_the_job_passes_where_nothing_leaks(project: Path, environment: dict[str, str]) -> None:
     job = yaml(".gitlab-ci.yml")["privacy"]
-    with serving(project, "handbook", generator="repeat") as address:
+    with serving(project, "handbook") as address:
         predefined = {"RAG_TARGET": address, "CI_COMMIT_SHA": _SHA}
         variables = {k: predefined[v.removeprefix("$")] for k, v in job["variables"].items()}
         # A job ends at the first line that fails.

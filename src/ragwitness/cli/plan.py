@@ -83,9 +83,9 @@ def plan(
     if reach.hardly and betting:
         # E-values decide where ranks cannot, by those methods that bet on words.
         audit = replace(audit, references=(NAME,))
-        given = per_method(options)
+        by_method = per_method(options)
         configs = {
-            name: configure(name, {**dict(ALONE).get(name, {}), **given.get(name, {})})
+            name: configure(name, {**dict(ALONE).get(name, {}), **by_method.get(name, {})})
             for name in betting
         }
     leave(foresee(audit, configs, proxy, Budget(price_in=price_in, price_out=price_out)), json_out)
