@@ -248,7 +248,7 @@ def differences(
 ) -> Iterator[str]:
     """Yield the places at which what was recomputed and what is said differ.
 
-    An empty field, or a zero, says what an absent one says: earlier versions left those out.
+    Earlier versions omitted empty fields: one that a pack lacks (``...``) may be empty.
 
     Args:
         mine: Recomputed.
@@ -256,12 +256,12 @@ def differences(
         place: Where both stand.
         loose: Places that are not compared.
     """
-    if place in loose or not (mine or theirs):
+    if place in loose or (theirs is ... and not mine):
         return
     if isinstance(mine, dict) and isinstance(theirs, dict):
-        for name in sorted(mine.keys() | theirs.keys()):
+        for name in sorted({**mine, **theirs}):
             inner = f"{place}.{name}" if place else name
-            yield from differences(mine.get(name), theirs.get(name), inner, loose)
+            yield from differences(mine.get(name, ...), theirs.get(name, ...), inner, loose)
     elif isinstance(mine, list | tuple) and isinstance(theirs, list | tuple):
         if len(mine) != len(theirs):
             yield place
